@@ -1,0 +1,3 @@
+//! `brenier`: explain a model's prediction along the path by which the data came to be.
+
+fn main() {}

@@ -1,0 +1,5 @@
+//! Feature attribution along transport geodesics.
+
+mod error;
+
+pub use error::{Error, Result};

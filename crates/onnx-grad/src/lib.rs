@@ -1,0 +1,1 @@
+//! ONNX graphs as plain values, and differentiation as a function from graph to graph.

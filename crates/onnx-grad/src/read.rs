@@ -1,0 +1,311 @@
+//! Reading ONNX: bytes to messages to [`Model`].
+//!
+//! Whatever the file's age, the graph that comes out speaks one dialect: functions are inlined
+//! ([`functions`]) and operators older than opset 18 are rewritten to their opset 18 form ([`upgrade`]).
+//! Everything after this module knows only that dialect.
+
+mod functions;
+mod upgrade;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+use bytes::Bytes;
+use prost::Message;
+
+use crate::error::{Error, Result};
+use crate::graph::{Attribute, Dim, Graph, Model, NEWEST_OPSET, Node, OLDEST_OPSET, ValueInfo};
+use crate::proto::{
+    AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, attribute_type,
+};
+use crate::tensor::{DType, TensorData};
+
+/// Graphs nest (`If` in `Loop` in ...); deeper than this is an attack or an accident.
+const MAX_DEPTH: usize = 16;
+
+impl Model {
+    /// Reads a model and the data files beside it.
+    ///
+    /// ```no_run
+    /// let model = onnx_grad::Model::load("resnet.onnx")?;
+    /// # Ok::<(), onnx_grad::Error>(())
+    /// ```
+    pub fn load(path: impl AsRef<Path>) -> Result<Model> {
+        let path = path.as_ref();
+        let bytes = fs::read(path).map_err(|e| Error::File {
+            action: "read",
+            path: path.to_path_buf(),
+            reason: e.to_string(),
+        })?;
+        let folder = path.parent().unwrap_or(Path::new("")).to_path_buf();
+        decode(bytes.into(), Some(folder))
+    }
+
+    /// Reads a model that holds all its data.
+    pub fn from_bytes(bytes: impl Into<Bytes>) -> Result<Model> {
+        decode(bytes.into(), None)
+    }
+}
+
+fn decode(bytes: Bytes, folder: Option<PathBuf>) -> Result<Model> {
+    if bytes.is_empty() {
+        return Err(Error::NotOnnx { reason: "the file is empty".to_string() });
+    }
+    let proto = ModelProto::decode(bytes).map_err(|e| Error::NotOnnx { reason: e.to_string() })?;
+    let Some(graph) = &proto.graph else {
+        return Err(Error::NotOnnx { reason: "it holds no graph".to_string() });
+    };
+    let mut opset = None;
+    let mut other_opsets = BTreeMap::new();
+    for import in &proto.opset_import {
+        let version = import.version.unwrap_or(1);
+        match import.domain.as_deref().unwrap_or("") {
+            "" | "ai.onnx" => opset = Some(version),
+            other => {
+                other_opsets.insert(other.to_string(), version);
+            }
+        }
+    }
+    let opset = opset.unwrap_or(if proto.opset_import.is_empty() { 1 } else { NEWEST_OPSET });
+    if !(OLDEST_OPSET..=NEWEST_OPSET).contains(&opset) {
+        return Err(Error::Opset {
+            domain: String::new(),
+            found: opset,
+            oldest: OLDEST_OPSET,
+            newest: NEWEST_OPSET,
+        });
+    }
+    let reader = Reader { folder, files: Default::default() };
+    let graph = reader.graph(graph, 0)?;
+    let mut model = Model {
+        graph,
+        ir_version: proto.ir_version.unwrap_or(3),
+        opset,
+        other_opsets,
+        producer: proto.producer_name.clone().unwrap_or_default(),
+        metadata: proto
+            .metadata_props
+            .iter()
+            .map(|e| (e.key.clone().unwrap_or_default(), e.value.clone().unwrap_or_default()))
+            .collect(),
+    };
+    let functions =
+        proto.functions.iter().map(|f| functions::Function::read(&reader, f)).collect::<Result<Vec<_>>>()?;
+    model.graph.sort()?;
+    functions::inline(&mut model.graph, &functions)?;
+    upgrade::upgrade(&mut model)?;
+    model.graph.validate()?;
+    Ok(model)
+}
+
+/// Turns messages into values; knows where external data lies.
+struct Reader {
+    folder: Option<PathBuf>,
+    /// Data files read so far: one file usually holds all tensors.
+    files: std::cell::RefCell<BTreeMap<PathBuf, Bytes>>,
+}
+
+impl Reader {
+    fn graph(&self, proto: &GraphProto, depth: usize) -> Result<Graph> {
+        if depth > MAX_DEPTH {
+            return Err(Error::Invalid { reason: format!("bodies are nested more than {MAX_DEPTH} deep") });
+        }
+        let mut initializers = BTreeMap::new();
+        for tensor in &proto.initializer {
+            let name = tensor.name.clone().unwrap_or_default();
+            let data = self.tensor(tensor)?;
+            if initializers.insert(name.clone(), data).is_some() {
+                return Err(Error::Invalid { reason: format!("initializer '{name}' is given twice") });
+            }
+        }
+        let nodes = proto.node.iter().map(|n| self.node(n, depth)).collect::<Result<Vec<_>>>()?;
+        // Old files list every initializer as an input too.
+        let inputs = proto
+            .input
+            .iter()
+            .filter(|v| !initializers.contains_key(v.name.as_deref().unwrap_or("")))
+            .map(value_info)
+            .collect::<Result<Vec<_>>>()?;
+        let outputs = proto.output.iter().map(value_info).collect::<Result<Vec<_>>>()?;
+        // A hint that cannot be read (a sequence, an exotic type) is no hint.
+        let value_info =
+            proto.value_info.iter().filter_map(|v| value_info(v).ok()).map(|v| (v.name.clone(), v)).collect();
+        Ok(Graph {
+            name: proto.name.clone().unwrap_or_default(),
+            inputs,
+            outputs,
+            initializers,
+            nodes,
+            value_info,
+        })
+    }
+
+    fn node(&self, proto: &NodeProto, depth: usize) -> Result<Node> {
+        let mut node = Node {
+            name: proto.name.clone().unwrap_or_default(),
+            op: proto.op_type.clone().unwrap_or_default(),
+            domain: match proto.domain.as_deref().unwrap_or("") {
+                "ai.onnx" => String::new(),
+                domain => domain.to_string(),
+            },
+            inputs: proto.input.clone(),
+            outputs: proto.output.clone(),
+            attributes: BTreeMap::new(),
+        };
+        for attribute in &proto.attribute {
+            let name = attribute.name.clone().unwrap_or_default();
+            if let Some(value) = self.attribute(attribute, &node, depth)? {
+                node.attributes.insert(name, value);
+            }
+        }
+        Ok(node)
+    }
+
+    /// An attribute's value; `None` for kinds that no operator we know has.
+    fn attribute(&self, proto: &AttributeProto, node: &Node, depth: usize) -> Result<Option<Attribute>> {
+        let text = |bytes: &Bytes| String::from_utf8_lossy(bytes).into_owned();
+        if let Some(name) = proto.ref_attr_name.as_ref().filter(|n| !n.is_empty()) {
+            return Ok(Some(Attribute::Reference(name.clone())));
+        }
+        let missing = || Error::Node {
+            node: node.label(),
+            reason: format!("attribute '{}' has no value of its type", proto.name.as_deref().unwrap_or("")),
+        };
+        // proto3 writers leave out a field that holds its default.
+        Ok(match proto.r#type.unwrap_or(0) {
+            attribute_type::FLOAT => Some(Attribute::Float(proto.f.unwrap_or(0.0))),
+            attribute_type::INT => Some(Attribute::Int(proto.i.unwrap_or(0))),
+            attribute_type::STRING => Some(Attribute::String(proto.s.as_ref().map(text).unwrap_or_default())),
+            attribute_type::TENSOR => {
+                Some(Attribute::Tensor(self.tensor(proto.t.as_ref().ok_or_else(missing)?)?))
+            }
+            attribute_type::GRAPH => {
+                let graph = proto.g.as_ref().ok_or_else(missing)?;
+                Some(Attribute::Graph(Box::new(self.graph(graph, depth + 1)?)))
+            }
+            attribute_type::FLOATS => Some(Attribute::Floats(proto.floats.clone())),
+            attribute_type::INTS => Some(Attribute::Ints(proto.ints.clone())),
+            attribute_type::STRINGS => Some(Attribute::Strings(proto.strings.iter().map(text).collect())),
+            _ => None,
+        })
+    }
+
+    fn tensor(&self, proto: &TensorProto) -> Result<TensorData> {
+        let name = proto.name.clone().unwrap_or_default();
+        let malformed = |reason: String| Error::Tensor { name: name.clone(), reason };
+        let code = proto.data_type.unwrap_or(0);
+        let dtype = DType::from_code(code).ok_or_else(|| {
+            malformed(format!("element type code {code} is not read; float16/32/64, integers and bool are"))
+        })?;
+        let shape = proto
+            .dims
+            .iter()
+            .map(|&d| usize::try_from(d).map_err(|_| malformed(format!("axis of size {d}"))))
+            .collect::<Result<Vec<_>>>()?;
+        let name_it = |e: Error| match e {
+            Error::Tensor { reason, .. } => malformed(reason),
+            other => other,
+        };
+        if proto.data_location == Some(1) {
+            let bytes = self.external(proto, &name, dtype, &shape)?;
+            return TensorData::from_bytes(dtype, shape, bytes).map_err(name_it);
+        }
+        if let Some(raw) = &proto.raw_data {
+            return TensorData::from_bytes(dtype, shape, raw.clone()).map_err(name_it);
+        }
+        let bytes: Vec<u8> = match dtype {
+            DType::F32 => proto.float_data.iter().flat_map(|v| v.to_le_bytes()).collect(),
+            DType::F64 => proto.double_data.iter().flat_map(|v| v.to_le_bytes()).collect(),
+            DType::I64 => proto.int64_data.iter().flat_map(|v| v.to_le_bytes()).collect(),
+            DType::U64 => proto.uint64_data.iter().flat_map(|v| v.to_le_bytes()).collect(),
+            DType::U32 => proto.uint64_data.iter().flat_map(|v| (*v as u32).to_le_bytes()).collect(),
+            DType::I32 => proto.int32_data.iter().flat_map(|v| v.to_le_bytes()).collect(),
+            DType::I16 | DType::U16 | DType::F16 => {
+                proto.int32_data.iter().flat_map(|v| (*v as u16).to_le_bytes()).collect()
+            }
+            DType::I8 | DType::U8 | DType::Bool => proto.int32_data.iter().map(|v| *v as u8).collect(),
+        };
+        TensorData::from_bytes(dtype, shape, bytes).map_err(name_it)
+    }
+
+    /// The bytes of a tensor whose data lies in a file beside the model.
+    fn external(&self, proto: &TensorProto, name: &str, dtype: DType, shape: &[usize]) -> Result<Bytes> {
+        let entry = |key: &str| {
+            proto
+                .external_data
+                .iter()
+                .find(|e| e.key.as_deref() == Some(key))
+                .and_then(|e| e.value.as_deref())
+        };
+        let location = Path::new(entry("location").unwrap_or(""));
+        let refuse = |path: &Path, reason: &str| Error::ExternalData {
+            name: name.to_string(),
+            path: path.to_path_buf(),
+            reason: reason.to_string(),
+        };
+        let Some(folder) = &self.folder else {
+            return Err(refuse(location, "a model read from memory has no folder; load it from its file"));
+        };
+        // A model file is data from elsewhere: it must not make us read outside its folder.
+        let inside = location.components().all(|c| matches!(c, Component::Normal(_) | Component::CurDir));
+        if location.as_os_str().is_empty() || !inside {
+            return Err(refuse(location, "the location is outside the model's folder"));
+        }
+        let path = folder.join(location);
+        let number = |key: &str| -> Result<Option<usize>> {
+            entry(key)
+                .map(|v| v.parse().map_err(|_| refuse(&path, &format!("its {key} is '{v}'"))))
+                .transpose()
+        };
+        let offset = number("offset")?.unwrap_or(0);
+        let mut files = self.files.borrow_mut();
+        let file = match files.get(&path) {
+            Some(file) => file.clone(),
+            None => {
+                let file: Bytes = fs::read(&path).map_err(|e| refuse(&path, &e.to_string()))?.into();
+                files.insert(path.clone(), file.clone());
+                file
+            }
+        };
+        let length = match number("length")? {
+            Some(length) => length,
+            None => crate::tensor::element_count(shape)
+                .and_then(|n| n.checked_mul(dtype.size()))
+                .unwrap_or(usize::MAX),
+        };
+        let end = offset.checked_add(length).filter(|&end| end <= file.len());
+        match end {
+            Some(end) => Ok(file.slice(offset..end)),
+            None => Err(refuse(
+                &path,
+                &format!("it has {} bytes, but bytes {offset} to {offset}+{length} are needed", file.len()),
+            )),
+        }
+    }
+}
+
+fn value_info(proto: &ValueInfoProto) -> Result<ValueInfo> {
+    let name = proto.name.clone().unwrap_or_default();
+    let Some(tensor) = proto.r#type.as_ref().and_then(|t| t.tensor_type.as_ref()) else {
+        return Err(Error::Invalid {
+            reason: format!("value '{name}' is not a tensor (sequences, maps and optionals are not read)"),
+        });
+    };
+    let code = tensor.elem_type.unwrap_or(0);
+    let dtype = DType::from_code(code).ok_or_else(|| Error::Invalid {
+        reason: format!("value '{name}' has element type code {code}, which is not read"),
+    })?;
+    let shape = tensor.shape.as_ref().map(|shape| {
+        shape
+            .dim
+            .iter()
+            .map(|d| match (d.dim_value, d.dim_param.as_deref()) {
+                (Some(n), _) if n >= 0 => Dim::Known(n),
+                (_, Some(symbol)) if !symbol.is_empty() => Dim::symbol(symbol),
+                _ => Dim::Unknown,
+            })
+            .collect()
+    });
+    Ok(ValueInfo { name, dtype, shape })
+}

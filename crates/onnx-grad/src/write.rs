@@ -13,6 +13,7 @@ use crate::proto::{
     StringStringEntryProto, TensorProto, TensorShapeProto, TensorTypeProto, TypeProto, ValueInfoProto,
     attribute_type,
 };
+use crate::shapes::dims::FRESH;
 use crate::tensor::TensorData;
 
 impl Model {
@@ -141,7 +142,7 @@ fn tensor(name: &str, data: &TensorData) -> TensorProto {
 fn value_info(info: &ValueInfo) -> ValueInfoProto {
     let dim = |dim: &Dim| match dim {
         Dim::Known(n) => DimensionProto { dim_value: Some(*n), dim_param: None },
-        Dim::Symbol { symbol, factor: 1 } => {
+        Dim::Symbol { symbol, factor: 1 } if !symbol.starts_with(FRESH) => {
             DimensionProto { dim_value: None, dim_param: Some(symbol.to_string()) }
         }
         // A name for 4 N would be a new free symbol to every reader: better to say nothing.

@@ -1,0 +1,461 @@
+//! Writing graphs in a few lines.
+//!
+//! A [`Builder`] appends nodes and knows what follows for their outputs, so that networks, lowering
+//! passes and gradient rules are all written in the same words:
+//!
+//! ```
+//! use onnx_grad::{Builder, DType, Dim, TensorData};
+//!
+//! let mut b = Builder::new("mlp");
+//! let x = b.input("x", DType::F32, &[Dim::symbol("N"), Dim::Known(2)]);
+//! let w = b.parameter("w", TensorData::f32(&[2, 1], &[1.0, -1.0]));
+//! let h = b.matmul(&x, &w);
+//! let y = b.op("Relu", &[&h]);
+//! b.output("y", &y);
+//! let graph = b.finish()?;
+//! assert_eq!(graph.nodes.len(), 2);
+//! # Ok::<(), onnx_grad::Error>(())
+//! ```
+//!
+//! Building does not return errors line by line: the first mistake (shapes that do not fit) is kept and
+//! returned by [`Builder::finish`].
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::graph::{Attribute, Dim, Graph, Node, ValueInfo};
+use crate::shapes::{Fact, Facts};
+use crate::tensor::{DType, TensorData};
+
+/// The name of a value in a graph that is being built.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Value(Arc<str>);
+
+impl Value {
+    /// The value with this name.
+    pub fn named(name: &str) -> Value {
+        Value(name.into())
+    }
+}
+
+impl std::ops::Deref for Value {
+    type Target = str;
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+/// A graph under construction.
+#[derive(Debug, Clone)]
+pub struct Builder {
+    graph: Graph,
+    facts: Facts,
+    names: BTreeSet<String>,
+    /// Constants made so far, so that equal ones are shared.
+    constants: HashMap<(DType, Vec<usize>, bytes::Bytes), Value>,
+    prefix: String,
+    counter: usize,
+    first_error: Option<Error>,
+}
+
+impl Builder {
+    /// An empty graph.
+    pub fn new(name: &str) -> Builder {
+        Builder {
+            graph: Graph::new(name),
+            facts: Facts::default(),
+            names: BTreeSet::new(),
+            constants: HashMap::new(),
+            prefix: String::new(),
+            counter: 0,
+            first_error: None,
+        }
+    }
+
+    /// Goes on where `graph` ends; names of new values start with `prefix`.
+    pub fn extend(graph: Graph, prefix: &str) -> Result<Builder> {
+        let facts = Facts::of(&graph)?;
+        let mut names: BTreeSet<String> = graph.inputs.iter().map(|v| v.name.clone()).collect();
+        names.extend(graph.initializers.keys().cloned());
+        names.extend(graph.nodes.iter().flat_map(|n| n.wanted_outputs().map(str::to_string)));
+        let mut builder = Builder::new("");
+        (builder.graph, builder.facts, builder.names) = (graph, facts, names);
+        builder.prefix = prefix.to_string();
+        Ok(builder)
+    }
+
+    /// A value that must be supplied when the graph runs.
+    pub fn input(&mut self, name: &str, dtype: DType, shape: &[Dim]) -> Value {
+        self.graph.inputs.push(ValueInfo { name: name.into(), dtype, shape: Some(shape.to_vec()) });
+        self.claim(name);
+        self.facts.set(name, Fact::new(dtype, shape.to_vec()));
+        Value::named(name)
+    }
+
+    /// A named tensor, to be trained or replaced later.
+    pub fn parameter(&mut self, name: &str, data: TensorData) -> Value {
+        self.claim(name);
+        self.facts.set(name, Fact::constant(&data));
+        self.graph.initializers.insert(name.into(), data);
+        Value::named(name)
+    }
+
+    /// A tensor without a name of its own. Equal constants are stored once.
+    pub fn constant(&mut self, data: TensorData) -> Value {
+        let key = (data.dtype(), data.shape().to_vec(), data.bytes().clone());
+        if let Some(value) = self.constants.get(&key) {
+            return value.clone();
+        }
+        let name = self.fresh("const");
+        let value = self.parameter(&name, data);
+        self.constants.insert(key, value.clone());
+        value
+    }
+
+    /// A vector of integers, the form in which ONNX wants axes and shapes.
+    pub fn ints(&mut self, values: &[i64]) -> Value {
+        self.constant(TensorData::ints(values))
+    }
+
+    /// One number, of the element type that `like` has.
+    pub fn scalar_like(&mut self, like: &str, value: f64) -> Value {
+        let dtype = self.facts.get(like).dtype.unwrap_or(DType::F32);
+        self.constant(TensorData::scalar(dtype, value))
+    }
+
+    /// Applies an operator with one output and no attributes.
+    pub fn op(&mut self, op: &str, inputs: &[&str]) -> Value {
+        self.op_with(op, inputs, &[])
+    }
+
+    /// Applies an operator with one output.
+    pub fn op_with(&mut self, op: &str, inputs: &[&str], attributes: &[(&str, Attribute)]) -> Value {
+        self.op_many(op, inputs, attributes, 1).swap_remove(0)
+    }
+
+    /// Applies an operator with several outputs.
+    pub fn op_many(
+        &mut self,
+        op: &str,
+        inputs: &[&str],
+        attributes: &[(&str, Attribute)],
+        outputs: usize,
+    ) -> Vec<Value> {
+        let names: Vec<String> = (0..outputs.max(1)).map(|_| self.fresh(op)).collect();
+        let refs: Vec<&str> = names.iter().map(String::as_str).collect();
+        let mut node = Node::new(op, inputs, &refs);
+        node.name = names[0].clone();
+        for (name, value) in attributes {
+            node.attributes.insert(name.to_string(), value.clone());
+        }
+        self.push(node);
+        names.iter().map(|n| Value::named(n)).collect()
+    }
+
+    /// Appends a node as it is.
+    pub fn push(&mut self, node: Node) {
+        if let Err(error) = self.facts.follow(&node, |_| None) {
+            self.first_error.get_or_insert(error);
+        }
+        for output in node.wanted_outputs() {
+            let output = output.to_string();
+            self.claim(&output);
+        }
+        self.graph.nodes.push(node);
+    }
+
+    /// Declares a value to be an output under the given name.
+    pub fn output(&mut self, name: &str, value: &str) {
+        let mut source = value.to_string();
+        if name != value {
+            self.push(Node::new("Identity", &[value], &[name]));
+            source = name.to_string();
+        }
+        let fact = self.facts.get(&source);
+        let info =
+            ValueInfo { name: source, dtype: fact.dtype.unwrap_or(DType::F32), shape: fact.shape.clone() };
+        self.graph.outputs.push(info);
+    }
+
+    /// What is known of a value.
+    pub fn fact(&self, value: &str) -> &Fact {
+        self.facts.get(value)
+    }
+
+    /// The shape of a value, where its rank is known.
+    pub fn shape(&self, value: &str) -> Option<&[Dim]> {
+        self.facts.get(value).shape.as_deref()
+    }
+
+    /// The graph as far as it is built.
+    pub fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    pub(crate) fn graph_mut(&mut self) -> &mut Graph {
+        &mut self.graph
+    }
+
+    /// The graph, or the first mistake made on the way.
+    pub fn finish(self) -> Result<Graph> {
+        match self.first_error {
+            Some(error) => Err(error),
+            None => self.graph.validate().map(|()| self.graph),
+        }
+    }
+
+    fn claim(&mut self, name: &str) {
+        self.names.insert(name.to_string());
+    }
+
+    /// A name that no value has yet.
+    pub(crate) fn fresh(&mut self, stem: &str) -> String {
+        loop {
+            self.counter += 1;
+            let name = format!("{}{stem}.{}", self.prefix, self.counter);
+            if !self.names.contains(&name) {
+                return name;
+            }
+        }
+    }
+}
+
+/// Shorthand for the operators that gradient rules and networks use most.
+impl Builder {
+    /// `a + b`
+    pub fn add(&mut self, a: &str, b: &str) -> Value {
+        self.op("Add", &[a, b])
+    }
+
+    /// `a - b`
+    pub fn sub(&mut self, a: &str, b: &str) -> Value {
+        self.op("Sub", &[a, b])
+    }
+
+    /// `a * b`, element by element
+    pub fn mul(&mut self, a: &str, b: &str) -> Value {
+        self.op("Mul", &[a, b])
+    }
+
+    /// `a / b`, element by element
+    pub fn div(&mut self, a: &str, b: &str) -> Value {
+        self.op("Div", &[a, b])
+    }
+
+    /// `-a`
+    pub fn neg(&mut self, a: &str) -> Value {
+        self.op("Neg", &[a])
+    }
+
+    /// `a * k`
+    pub fn scale(&mut self, a: &str, k: f64) -> Value {
+        if k == 1.0 {
+            return Value::named(a);
+        }
+        let k = self.scalar_like(a, k);
+        self.mul(a, &k)
+    }
+
+    /// `a + k`
+    pub fn shift(&mut self, a: &str, k: f64) -> Value {
+        let k = self.scalar_like(a, k);
+        self.add(a, &k)
+    }
+
+    /// `k - a`
+    pub fn rsub(&mut self, k: f64, a: &str) -> Value {
+        let k = self.scalar_like(a, k);
+        self.sub(&k, a)
+    }
+
+    /// The matrix product.
+    pub fn matmul(&mut self, a: &str, b: &str) -> Value {
+        self.op("MatMul", &[a, b])
+    }
+
+    /// `condition ? a : b`
+    pub fn select(&mut self, condition: &str, a: &str, b: &str) -> Value {
+        self.op("Where", &[condition, a, b])
+    }
+
+    /// `a` where the condition holds, else 0.
+    pub fn keep_where(&mut self, condition: &str, a: &str) -> Value {
+        let zero = self.scalar_like(a, 0.0);
+        self.select(condition, a, &zero)
+    }
+
+    /// The sum over `axes`.
+    pub fn reduce_sum(&mut self, a: &str, axes: &[i64], keep: bool) -> Value {
+        self.reduce("ReduceSum", a, axes, keep)
+    }
+
+    /// The mean over `axes`.
+    pub fn reduce_mean(&mut self, a: &str, axes: &[i64], keep: bool) -> Value {
+        self.reduce("ReduceMean", a, axes, keep)
+    }
+
+    fn reduce(&mut self, op: &str, a: &str, axes: &[i64], keep: bool) -> Value {
+        if axes.is_empty() {
+            return Value::named(a);
+        }
+        let axes = self.ints(axes);
+        self.op_with(op, &[a, &axes], &[("keepdims", Attribute::Int(keep.into()))])
+    }
+
+    /// The same elements under another shape (`0`: as before, `-1`: what remains).
+    pub fn reshape(&mut self, a: &str, shape: &[i64]) -> Value {
+        let shape = self.ints(shape);
+        self.op("Reshape", &[a, &shape])
+    }
+
+    /// Axes in another order.
+    pub fn transpose(&mut self, a: &str, perm: &[usize]) -> Value {
+        if perm.iter().enumerate().all(|(i, &p)| i == p) {
+            return Value::named(a);
+        }
+        let perm: Vec<i64> = perm.iter().map(|&p| p as i64).collect();
+        self.op_with("Transpose", &[a], &[("perm", perm.into())])
+    }
+
+    /// The last two axes exchanged.
+    pub fn transpose_last(&mut self, a: &str) -> Option<Value> {
+        let rank = self.facts.get(a).rank().filter(|&r| r >= 2)?;
+        let mut perm: Vec<usize> = (0..rank).collect();
+        perm.swap(rank - 2, rank - 1);
+        Some(self.transpose(a, &perm))
+    }
+
+    /// New axes of size 1.
+    pub fn unsqueeze(&mut self, a: &str, axes: &[i64]) -> Value {
+        let axes = self.ints(axes);
+        self.op("Unsqueeze", &[a, &axes])
+    }
+
+    /// Axes of size 1 removed.
+    pub fn squeeze(&mut self, a: &str, axes: &[i64]) -> Value {
+        let axes = self.ints(axes);
+        self.op("Squeeze", &[a, &axes])
+    }
+
+    /// `a[.., from:to:step, ..]` along one axis; `i64::MAX` and `i64::MIN` mean the ends.
+    pub fn slice(&mut self, a: &str, axis: usize, from: i64, to: i64, step: i64) -> Value {
+        let [from, to, axis, step] = [from, to, axis as i64, step].map(|v| self.ints(&[v]));
+        self.op("Slice", &[a, &from, &to, &axis, &step])
+    }
+
+    /// Joined along an axis.
+    pub fn concat(&mut self, parts: &[&str], axis: i64) -> Value {
+        match parts {
+            [only] => Value::named(only),
+            parts => self.op_with("Concat", parts, &[("axis", axis.into())]),
+        }
+    }
+
+    /// Another element type.
+    pub fn cast(&mut self, a: &str, to: DType) -> Value {
+        if self.facts.get(a).dtype == Some(to) {
+            return Value::named(a);
+        }
+        self.op_with("Cast", &[a], &[("to", i64::from(to.code()).into())])
+    }
+
+    /// The shape of a value as an integer tensor: constant with one `-1` where that says it all, so that
+    /// the value itself need not stay in memory; computed when the graph runs otherwise.
+    pub fn shape_of(&mut self, a: &str) -> Value {
+        if let Some(shape) = self.facts.get(a).shape.clone() {
+            let sizes: Vec<i64> = shape.iter().map(|d| d.known().unwrap_or(-1)).collect();
+            if sizes.iter().filter(|&&s| s == -1).count() <= 1 && !sizes.contains(&0) {
+                return self.ints(&sizes);
+            }
+        }
+        self.op("Shape", &[a])
+    }
+
+    /// The elements of `a` under the shape of `like`.
+    pub fn reshape_like(&mut self, a: &str, like: &str) -> Value {
+        if let (Some(from), Some(to)) = (self.shape(a), self.shape(like))
+            && from == to
+        {
+            return Value::named(a);
+        }
+        let shape = self.shape_of(like);
+        self.op("Reshape", &[a, &shape])
+    }
+
+    /// `a` broadcast to the shape of `like`.
+    pub fn expand_like(&mut self, a: &str, like: &str) -> Value {
+        let (from, to) = (self.shape(a).map(<[Dim]>::to_vec), self.shape(like).map(<[Dim]>::to_vec));
+        if let (Some(from), Some(to)) = (from, to) {
+            if from == to {
+                return Value::named(a);
+            }
+            // Sizes that `a` has already may stay unsaid.
+            let said = |i: usize| match &to[i] {
+                Dim::Known(n) => Some(*n),
+                dim if from.len() == to.len() && from[i].same(dim) => Some(1),
+                _ => None,
+            };
+            if let Some(shape) = (0..to.len()).map(said).collect::<Option<Vec<i64>>>() {
+                let shape = self.ints(&shape);
+                return self.op("Expand", &[a, &shape]);
+            }
+        }
+        let shape = self.op("Shape", &[like]);
+        self.op("Expand", &[a, &shape])
+    }
+
+    /// Zeros in the shape of `like`.
+    pub fn zeros_like(&mut self, like: &str) -> Value {
+        let zero = self.scalar_like(like, 0.0);
+        self.expand_like(&zero, like)
+    }
+
+    /// Sums `a` down to the shape of `like`, undoing a broadcast.
+    ///
+    /// Axes that were certainly broadcast are summed; where a size is a symbol and it cannot be told
+    /// whether the axis was broadcast, the sum is arranged when the graph runs.
+    pub fn sum_to(&mut self, a: &str, like: &str) -> Result<Value> {
+        let (Some(from), Some(to)) = (self.shape(a), self.shape(like)) else {
+            return Ok(self.sum_to_at_run_time(a, like));
+        };
+        let (from, to) = (from.to_vec(), to.to_vec());
+        let extra = from.len().saturating_sub(to.len());
+        let mut axes: Vec<i64> = (0..extra as i64).collect();
+        for (i, dim) in to.iter().enumerate() {
+            match (&from[i + extra], dim) {
+                (f, t) if f == t => {}
+                (_, Dim::Known(1)) => axes.push((i + extra) as i64),
+                // `from` is the broadcast of `to` with something else.
+                (Dim::Symbol { .. }, Dim::Known(_)) => {}
+                _ => return Ok(self.sum_to_at_run_time(a, like)),
+            }
+        }
+        let summed = self.reduce_sum(a, &axes, true);
+        if extra == 0 {
+            return Ok(summed);
+        }
+        if extra == from.len() || axes.len() == extra {
+            let squeezed: Vec<i64> = (0..extra as i64).collect();
+            return Ok(self.squeeze(&summed, &squeezed));
+        }
+        Ok(self.reshape_like(&summed, like))
+    }
+
+    fn sum_to_at_run_time(&mut self, a: &str, like: &str) -> Value {
+        // Where the shape of `like`, with ones in front, is 1 and that of `a` is not: those axes.
+        let (from, to) = (self.op("Shape", &[a]), self.op("Shape", &[like]));
+        let (rank_from, rank_to) = (self.op("Shape", &[&from]), self.op("Shape", &[&to]));
+        let missing = self.sub(&rank_from, &rank_to);
+        let one = self.constant(TensorData::i64(&[], &[1]));
+        let ones = self.op("Expand", &[&one, &missing]);
+        let padded = self.concat(&[&ones, &to], 0);
+        let broadcast = self.op("Equal", &[&from, &padded]);
+        let broadcast = self.op("Not", &[&broadcast]);
+        let axes = self.op("NonZero", &[&broadcast]);
+        let axes = self.squeeze(&axes, &[0]);
+        let attributes = [("keepdims", Attribute::Int(1)), ("noop_with_empty_axes", Attribute::Int(1))];
+        let summed = self.op_with("ReduceSum", &[a, &axes], &attributes);
+        self.op("Reshape", &[&summed, &to])
+    }
+}

@@ -1,0 +1,276 @@
+//! The derivative of every operator, a file for each family.
+//!
+//! A rule is a function that is given one node and the gradients of its outputs, and appends the nodes
+//! that compute the gradients of its inputs. Rules use only operators that both engines have, and they
+//! never look at data: what they need to know of shapes comes from [`crate::shapes`].
+//!
+//! The [registry](REGISTRY) is the one list of what can be differentiated; the documentation's coverage
+//! table is printed from it.
+
+mod activation;
+mod conv;
+mod elementwise;
+mod index;
+mod layout;
+mod linear_map;
+mod matmul;
+mod norm;
+mod pool;
+mod reduce;
+
+use crate::build::{Builder, Value};
+use crate::error::{Error, Result};
+use crate::grad::GradOptions;
+use crate::graph::{Dim, Node};
+use crate::shapes::Fact;
+
+/// One node on the way back.
+pub(crate) struct Step<'a> {
+    /// Where new nodes go.
+    pub(crate) b: &'a mut Builder,
+    /// The node.
+    pub(crate) node: &'a Node,
+    /// The gradient of each output, where one arrived.
+    pub(crate) gradients: Vec<Option<Value>>,
+    /// Which inputs need a gradient.
+    pub(crate) wanted: Vec<bool>,
+    /// Choices.
+    pub(crate) options: GradOptions,
+}
+
+/// The gradient of each input, where there is one.
+pub(crate) type Gradients = Result<Vec<Option<Value>>>;
+/// A rule.
+pub(crate) type Backward = fn(&mut Step<'_>) -> Gradients;
+
+impl<'a> Step<'a> {
+    /// The name of the `i`-th input.
+    fn x(&self, i: usize) -> Result<&'a str> {
+        let node: &'a Node = self.node;
+        node.input(i).ok_or_else(|| self.malformed(format!("it has no input {i}")))
+    }
+
+    /// The name of the first output.
+    fn y(&self) -> Result<&'a str> {
+        let node: &'a Node = self.node;
+        node.output(0).ok_or_else(|| self.malformed("it has no output"))
+    }
+
+    /// The gradient of the first output.
+    fn dy(&self) -> Result<Value> {
+        self.gradients.first().cloned().flatten().ok_or_else(|| {
+            self.not_differentiable("only its first output can be differentiated, and another one is used")
+        })
+    }
+
+    fn wants(&self, i: usize) -> bool {
+        self.wanted.get(i).copied().unwrap_or(false)
+    }
+
+    fn facts(&self) -> Vec<&Fact> {
+        const NOTHING: &Fact = &Fact { dtype: None, shape: None, content: None, constant: None };
+        self.node.inputs.iter().map(|n| if n.is_empty() { NOTHING } else { self.b.fact(n) }).collect()
+    }
+
+    /// The shape of a value, or an error that says it must be known.
+    fn shape(&self, value: &str) -> Result<Vec<Dim>> {
+        self.b.shape(value).map(<[Dim]>::to_vec).ok_or_else(|| self.unknown_shape(format!("the rank of '{value}'")))
+    }
+
+    /// The size of an axis as a number, or an error that says it must be known.
+    fn size(&self, value: &str, axis: usize) -> Result<i64> {
+        let shape = self.shape(value)?;
+        shape
+            .get(axis)
+            .and_then(Dim::known)
+            .ok_or_else(|| self.unknown_shape(format!("the size of axis {axis} of '{value}'")))
+    }
+
+    fn axis(&self, name: &str, default: i64, rank: usize) -> Result<usize> {
+        let axis = self.node.int(name, default);
+        crate::shapes::normalise_axis(axis, rank)
+            .ok_or_else(|| self.malformed(format!("axis {axis} is not an axis of a tensor of rank {rank}")))
+    }
+
+    fn malformed(&self, reason: impl Into<String>) -> Error {
+        Error::Node { node: self.node.label(), reason: reason.into() }
+    }
+
+    fn unknown_shape(&self, what: impl Into<String>) -> Error {
+        Error::UnknownShape { node: self.node.label(), what: what.into() }
+    }
+
+    fn not_differentiable(&self, reason: impl Into<String>) -> Error {
+        Error::NotDifferentiable { node: self.node.label(), reason: reason.into() }
+    }
+}
+
+/// What happens when the walk meets an operator.
+#[derive(Clone, Copy)]
+pub(crate) enum Kind {
+    /// Gradients go through by this rule.
+    Backward(Backward),
+    /// No gradient goes through: the operator is piecewise constant or yields integers.
+    Stop(&'static str),
+}
+
+/// The entry of one operator.
+pub(crate) struct Rule {
+    pub(crate) op: &'static str,
+    pub(crate) family: &'static str,
+    pub(crate) kind: Kind,
+}
+
+const fn rule(op: &'static str, family: &'static str, backward: Backward) -> Rule {
+    Rule { op, family, kind: Kind::Backward(backward) }
+}
+
+const fn stop(op: &'static str, why: &'static str) -> Rule {
+    Rule { op, family: "stops", kind: Kind::Stop(why) }
+}
+
+const CONSTANT: &str = "it is piecewise constant";
+const INTEGER: &str = "its output is not a float";
+
+/// Every operator with a derivative of its own, and those that certainly have none.
+pub(crate) const REGISTRY: &[Rule] = &[
+    rule("Add", "elementwise", elementwise::add),
+    rule("Sub", "elementwise", elementwise::sub),
+    rule("Mul", "elementwise", elementwise::mul),
+    rule("Div", "elementwise", elementwise::div),
+    rule("Neg", "elementwise", elementwise::neg),
+    rule("Pow", "elementwise", elementwise::pow),
+    rule("Sqrt", "elementwise", elementwise::sqrt),
+    rule("Exp", "elementwise", elementwise::exp),
+    rule("Log", "elementwise", elementwise::log),
+    rule("Abs", "elementwise", elementwise::abs),
+    rule("Reciprocal", "elementwise", elementwise::reciprocal),
+    rule("Erf", "elementwise", elementwise::erf),
+    rule("Sin", "elementwise", elementwise::sin),
+    rule("Cos", "elementwise", elementwise::cos),
+    rule("Tan", "elementwise", elementwise::tan),
+    rule("Asin", "elementwise", elementwise::asin),
+    rule("Acos", "elementwise", elementwise::acos),
+    rule("Atan", "elementwise", elementwise::atan),
+    rule("Sinh", "elementwise", elementwise::sinh),
+    rule("Cosh", "elementwise", elementwise::cosh),
+    rule("Asinh", "elementwise", elementwise::asinh),
+    rule("Acosh", "elementwise", elementwise::acosh),
+    rule("Atanh", "elementwise", elementwise::atanh),
+    rule("Clip", "elementwise", elementwise::clip),
+    rule("Min", "elementwise", elementwise::extremum),
+    rule("Max", "elementwise", elementwise::extremum),
+    rule("Sum", "elementwise", elementwise::sum),
+    rule("Mean", "elementwise", elementwise::mean),
+    rule("Where", "elementwise", elementwise::select),
+    rule("Mod", "elementwise", elementwise::modulo),
+    rule("Tanh", "activation", activation::tanh),
+    rule("Sigmoid", "activation", activation::sigmoid),
+    rule("Softplus", "activation", activation::softplus),
+    rule("Softsign", "activation", activation::softsign),
+    rule("Relu", "activation", activation::relu),
+    rule("LeakyRelu", "activation", activation::leaky_relu),
+    rule("PRelu", "activation", activation::prelu),
+    rule("Elu", "activation", activation::elu),
+    rule("HardSigmoid", "activation", activation::hard_sigmoid),
+    rule("HardSwish", "activation", activation::hard_swish),
+    rule("Gelu", "activation", activation::gelu),
+    rule("Softmax", "activation", activation::softmax),
+    rule("LogSoftmax", "activation", activation::log_softmax),
+    rule("MatMul", "matmul", matmul::matmul),
+    rule("Gemm", "matmul", matmul::gemm),
+    rule("Einsum", "matmul", matmul::einsum),
+    rule("Conv", "conv", conv::conv),
+    rule("ConvTranspose", "conv", conv::conv_transpose),
+    rule("MaxPool", "pool", pool::max_pool),
+    rule("AveragePool", "pool", pool::average_pool),
+    rule("GlobalAveragePool", "pool", pool::global_average_pool),
+    rule("GlobalMaxPool", "pool", pool::global_max_pool),
+    rule("InstanceNormalization", "norm", norm::instance),
+    rule("LayerNormalization", "norm", norm::layer),
+    rule("ReduceSum", "reduce", reduce::sum),
+    rule("ReduceMean", "reduce", reduce::mean),
+    rule("ReduceMax", "reduce", reduce::extremum),
+    rule("ReduceMin", "reduce", reduce::extremum),
+    rule("ReduceProd", "reduce", reduce::product),
+    rule("ReduceL1", "reduce", reduce::l1),
+    rule("ReduceL2", "reduce", reduce::l2),
+    rule("ReduceLogSum", "reduce", reduce::log_sum),
+    rule("ReduceLogSumExp", "reduce", reduce::log_sum_exp),
+    rule("ReduceSumSquare", "reduce", reduce::sum_square),
+    rule("Reshape", "layout", layout::reshaping),
+    rule("Flatten", "layout", layout::reshaping),
+    rule("Squeeze", "layout", layout::reshaping),
+    rule("Unsqueeze", "layout", layout::reshaping),
+    rule("Identity", "layout", layout::identity),
+    rule("Cast", "layout", layout::cast),
+    rule("CastLike", "layout", layout::cast),
+    rule("Transpose", "layout", layout::transpose),
+    rule("Concat", "layout", layout::concat),
+    rule("Split", "layout", layout::split),
+    rule("Slice", "layout", layout::slice),
+    rule("Expand", "layout", layout::expand),
+    rule("Tile", "layout", layout::tile),
+    rule("Pad", "layout", layout::pad),
+    rule("Resize", "layout", layout::resize),
+    rule("DepthToSpace", "layout", layout::depth_to_space),
+    rule("SpaceToDepth", "layout", layout::space_to_depth),
+    rule("CumSum", "layout", layout::cumsum),
+    rule("Trilu", "layout", layout::trilu),
+    rule("Gather", "index", index::gather),
+    rule("GatherElements", "index", index::gather_elements),
+    rule("GatherND", "index", index::gather_nd),
+    rule("ScatterElements", "index", index::scatter),
+    rule("ScatterND", "index", index::scatter),
+    rule("TopK", "index", index::top_k),
+    stop("Floor", CONSTANT),
+    stop("Ceil", CONSTANT),
+    stop("Round", CONSTANT),
+    stop("Sign", CONSTANT),
+    stop("Hardmax", CONSTANT),
+    stop("ArgMax", INTEGER),
+    stop("ArgMin", INTEGER),
+    stop("NonZero", INTEGER),
+    stop("Shape", INTEGER),
+    stop("Size", INTEGER),
+    stop("Equal", INTEGER),
+    stop("Greater", INTEGER),
+    stop("GreaterOrEqual", INTEGER),
+    stop("Less", INTEGER),
+    stop("LessOrEqual", INTEGER),
+    stop("Not", INTEGER),
+    stop("And", INTEGER),
+    stop("Or", INTEGER),
+    stop("Xor", INTEGER),
+    stop("IsNaN", INTEGER),
+    stop("IsInf", INTEGER),
+    stop("OneHot", "it depends on indices only"),
+    stop("Range", "it depends on integers only"),
+    stop("ConstantOfShape", "it depends on a shape only"),
+    stop("EyeLike", "it depends on a shape only"),
+    stop("RandomNormalLike", "it depends on a shape only"),
+    stop("RandomUniformLike", "it depends on a shape only"),
+];
+
+/// The rule for a node's operator, where there is one.
+pub(crate) fn find(node: &Node) -> Option<Kind> {
+    REGISTRY.iter().find(|rule| node.is(rule.op)).map(|rule| rule.kind)
+}
+
+/// Why a node without a rule cannot be differentiated.
+pub(crate) fn unknown(node: &Node) -> Error {
+    const QUANTISED: &[&str] = &["QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear"];
+    let reason = if QUANTISED.contains(&node.op.as_str())
+        || node.op.starts_with("QLinear")
+        || node.op.ends_with("Integer")
+    {
+        "the model is quantised; use the float model it was made from".to_string()
+    } else if !node.is_standard() {
+        format!("domain '{}' is not ONNX's own; export the model without custom operators", node.domain)
+    } else if matches!(node.op.as_str(), "Loop" | "Scan" | "If") {
+        "control flow that depends on the input has no rule; export the model with fixed sizes".to_string()
+    } else {
+        format!("there is no rule for {}", node.op)
+    };
+    Error::NotDifferentiable { node: node.label(), reason }
+}

@@ -1,0 +1,160 @@
+//! Products of matrices and tensors.
+
+use super::{Gradients, Step};
+use crate::build::Value;
+use crate::error::Result;
+use crate::graph::Attribute;
+
+/// `dA = dy B^T`, `dB = A^T dy`, summed over the batch axes that were broadcast.
+pub(super) fn matmul(step: &mut Step<'_>) -> Gradients {
+    let (mut dy, a, b) = (step.dy()?, step.x(0)?, step.x(1)?);
+    let (rank_a, rank_b) = (step.shape(a)?.len(), step.shape(b)?.len());
+    // Vectors are matrices of one row or one column.
+    let matrix_a = if rank_a == 1 { step.b.unsqueeze(a, &[0]) } else { Value::named(a) };
+    let matrix_b = if rank_b == 1 { step.b.unsqueeze(b, &[1]) } else { Value::named(b) };
+    if rank_b == 1 {
+        dy = step.b.unsqueeze(&dy, &[-1]);
+    }
+    if rank_a == 1 {
+        dy = step.b.unsqueeze(&dy, &[-2]);
+    }
+    let mut sent = vec![None, None];
+    if step.wants(0) {
+        let transposed = transpose_last(step, &matrix_b)?;
+        let gradient = step.b.matmul(&dy, &transposed);
+        let gradient = step.b.sum_to(&gradient, &matrix_a)?;
+        sent[0] = Some(if rank_a == 1 { step.b.squeeze(&gradient, &[0]) } else { gradient });
+    }
+    if step.wants(1) {
+        let gradient = if rank_b == 2 && rank_a > 2 {
+            // All rows of all batches at once.
+            let (k, n) = (step.size(b, 0)?, step.size(b, 1)?);
+            let rows = step.b.reshape(a, &[-1, k]);
+            let rows = transpose_last(step, &rows)?;
+            let grads = step.b.reshape(&dy, &[-1, n]);
+            step.b.matmul(&rows, &grads)
+        } else {
+            let transposed = transpose_last(step, &matrix_a)?;
+            step.b.matmul(&transposed, &dy)
+        };
+        let gradient = step.b.sum_to(&gradient, &matrix_b)?;
+        sent[1] = Some(if rank_b == 1 { step.b.squeeze(&gradient, &[1]) } else { gradient });
+    }
+    Ok(sent)
+}
+
+fn transpose_last(step: &mut Step<'_>, value: &str) -> Result<Value> {
+    step.b.transpose_last(value).ok_or_else(|| step.unknown_shape(format!("the rank of '{value}'")))
+}
+
+/// `y = alpha A' B' + beta C`, where `'` may transpose.
+pub(super) fn gemm(step: &mut Step<'_>) -> Gradients {
+    let (dy, a, b) = (step.dy()?, step.x(0)?, step.x(1)?);
+    let (ta, tb) = (step.node.int("transA", 0), step.node.int("transB", 0));
+    let alpha = step.node.float("alpha", 1.0);
+    let product = |step: &mut Step<'_>, left: &str, right: &str, tl: i64, tr: i64| {
+        let attributes =
+            [("alpha", Attribute::Float(alpha)), ("transA", tl.into()), ("transB", tr.into())];
+        step.b.op_with("Gemm", &[left, right], &attributes)
+    };
+    let mut sent = vec![None; step.node.inputs.len()];
+    if step.wants(0) {
+        sent[0] = Some(if ta == 0 {
+            product(step, &dy, b, 0, 1 - tb)
+        } else {
+            product(step, b, &dy, tb, 1)
+        });
+    }
+    if step.wants(1) {
+        sent[1] = Some(if tb == 0 {
+            product(step, a, &dy, 1 - ta, 0)
+        } else {
+            product(step, &dy, a, 1, ta)
+        });
+    }
+    if step.wants(2) {
+        let gradient = step.b.sum_to(&dy, step.x(2)?)?;
+        sent[2] = Some(step.b.scale(&gradient, f64::from(step.node.float("beta", 1.0))));
+    }
+    Ok(sent)
+}
+
+/// The gradient of an einsum is an einsum: the operand and the output exchange places.
+///
+/// A label that only this operand has was summed over, so its gradient is the same along that axis.
+pub(super) fn einsum(step: &mut Step<'_>) -> Gradients {
+    let dy = step.dy()?;
+    let (terms, output) = einsum_terms(step)?;
+    let mut sent = vec![None; terms.len()];
+    for i in 0..terms.len() {
+        if !step.wants(i) {
+            continue;
+        }
+        let operand = step.x(i)?;
+        let mut labels: Vec<char> = terms[i].chars().collect();
+        labels.sort_unstable();
+        labels.dedup();
+        if labels.len() != terms[i].chars().count() {
+            return Err(step.not_differentiable(format!("its term '{}' repeats a label", terms[i])));
+        }
+        let others: Vec<usize> = (0..terms.len()).filter(|&k| k != i).collect();
+        let elsewhere = |l: &char| output.contains(*l) || others.iter().any(|&k| terms[k].contains(*l));
+        let lone: Vec<i64> = terms[i]
+            .chars()
+            .enumerate()
+            .filter(|(_, l)| !elsewhere(l))
+            .map(|(axis, _)| axis as i64)
+            .collect();
+        let target: String = terms[i].chars().filter(elsewhere).collect();
+        let mut operands: Vec<&str> = vec![&dy];
+        let mut equation = output.clone();
+        for &k in &others {
+            operands.push(step.x(k)?);
+            equation = format!("{equation},{}", terms[k]);
+        }
+        let equation = format!("{equation}->{target}");
+        let mut gradient = step.b.op_with("Einsum", &operands, &[("equation", equation.into())]);
+        if !lone.is_empty() {
+            gradient = step.b.unsqueeze(&gradient, &lone);
+            gradient = step.b.expand_like(&gradient, operand);
+        }
+        sent[i] = Some(step.b.sum_to(&gradient, operand)?);
+    }
+    Ok(sent)
+}
+
+/// One label for every axis: ellipses spelled out, and the output where it is left out.
+fn einsum_terms(step: &Step<'_>) -> Result<(Vec<String>, String)> {
+    let equation: String = step.node.string("equation", "").chars().filter(|c| !c.is_whitespace()).collect();
+    let (inputs, output) = match equation.split_once("->") {
+        Some((inputs, output)) => (inputs.to_string(), Some(output.to_string())),
+        None => (equation, None),
+    };
+    let terms: Vec<&str> = inputs.split(',').collect();
+    if terms.len() != step.node.inputs.len() {
+        return Err(step.malformed(format!("its equation has {} terms", terms.len())));
+    }
+    let free: Vec<char> = ('A'..='Z').rev().filter(|c| !inputs.contains(*c)).collect();
+    let mut widest = 0;
+    let mut spelled = Vec::new();
+    for (i, term) in terms.iter().enumerate() {
+        let rank = step.shape(step.x(i)?)?.len();
+        spelled.push(if term.contains("...") {
+            let hidden = rank.saturating_sub(term.chars().filter(|c| *c != '.').count());
+            let letters = free.get(..hidden).ok_or_else(|| step.malformed("it has too many axes"))?;
+            widest = widest.max(hidden);
+            // The last hidden axes of all operands belong together.
+            term.replace("...", &letters.iter().rev().collect::<String>())
+        } else {
+            term.to_string()
+        });
+    }
+    let hidden: String = free[..widest].iter().rev().collect();
+    let output = output.map(|o| o.replace("...", &hidden)).unwrap_or_else(|| {
+        let all: String = terms.concat().replace('.', "");
+        let mut once: Vec<char> = all.chars().filter(|c| all.matches(*c).count() == 1).collect();
+        once.sort_unstable();
+        hidden.chars().chain(once).collect()
+    });
+    Ok((spelled, output))
+}

@@ -2,6 +2,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod error;
+pub mod eval;
 mod graph;
 pub mod proto;
 mod read;

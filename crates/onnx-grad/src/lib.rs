@@ -3,6 +3,7 @@
 
 mod build;
 mod error;
+pub mod eval;
 mod graph;
 pub mod proto;
 mod read;

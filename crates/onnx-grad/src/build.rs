@@ -20,7 +20,7 @@
 //! Building does not return errors line by line: the first mistake (shapes that do not fit) is kept and
 //! returned by [`Builder::finish`].
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
@@ -163,6 +163,29 @@ impl Builder {
             self.claim(&output);
         }
         self.graph.nodes.push(node);
+    }
+
+    /// Appends a node as it is, with what the file says of its outputs.
+    pub(crate) fn push_hinted(&mut self, node: Node, hints: &BTreeMap<String, ValueInfo>) -> Result<()> {
+        self.facts.follow(&node, |name| hints.get(name))?;
+        self.graph.nodes.push(node);
+        Ok(())
+    }
+
+    /// What follows for the outputs of a node that is not in the graph yet.
+    pub(crate) fn infer(&self, node: &Node) -> Result<Vec<Fact>> {
+        self.facts.infer(node)
+    }
+
+    /// Treats an initializer as a variable: its data may change, so nothing may be concluded from it.
+    pub(crate) fn forget_constant(&mut self, name: &str) {
+        let fact = self.facts.get(name);
+        self.facts.set(name, Fact { dtype: fact.dtype, shape: fact.shape.clone(), ..Fact::default() });
+    }
+
+    /// Keeps names free for nodes that will come.
+    pub(crate) fn reserve<'a>(&mut self, names: impl Iterator<Item = &'a str>) {
+        self.names.extend(names.map(str::to_string));
     }
 
     /// Declares a value to be an output under the given name.

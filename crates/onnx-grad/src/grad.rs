@@ -105,6 +105,13 @@ pub fn grad_with(
     let graph = lower::lower(graph, with_respect_to)?;
     let nodes = graph.nodes.clone();
     let mut builder = Builder::extend(graph, "grad/")?;
+    for name in with_respect_to
+        .iter()
+        .filter(|name| builder.graph().initializers.contains_key(**name))
+        .collect::<Vec<_>>()
+    {
+        builder.forget_constant(name);
+    }
     let activity = Activity::of(&builder, with_respect_to);
 
     let mut arrived: BTreeMap<String, Vec<Value>> = BTreeMap::new();

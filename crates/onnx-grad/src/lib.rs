@@ -2,17 +2,24 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod build;
+mod coverage;
 mod error;
 pub mod eval;
+mod grad;
 mod graph;
+mod lower;
 pub mod proto;
 mod read;
+mod rules;
 pub mod shapes;
 mod tensor;
 mod validate;
 mod write;
 
 pub use build::{Builder, Value};
+pub use coverage::{Coverage, Treatment, coverage, coverage_table};
 pub use error::{Error, Result};
+pub use grad::{GradOptions, ReluBackward, WeightGradient, grad, grad_with, gradient_name, seed_name};
 pub use graph::{Attribute, Dim, Graph, Model, NEWEST_OPSET, Node, OLDEST_OPSET, ValueInfo};
+pub use lower::lower;
 pub use tensor::{DType, TensorData};

@@ -74,7 +74,10 @@ impl<'a> Step<'a> {
 
     /// The shape of a value, or an error that says it must be known.
     fn shape(&self, value: &str) -> Result<Vec<Dim>> {
-        self.b.shape(value).map(<[Dim]>::to_vec).ok_or_else(|| self.unknown_shape(format!("the rank of '{value}'")))
+        self.b
+            .shape(value)
+            .map(<[Dim]>::to_vec)
+            .ok_or_else(|| self.unknown_shape(format!("the rank of '{value}'")))
     }
 
     /// The size of an axis as a number, or an error that says it must be known.
@@ -213,8 +216,6 @@ pub(crate) const REGISTRY: &[Rule] = &[
     rule("Tile", "layout", layout::tile),
     rule("Pad", "layout", layout::pad),
     rule("Resize", "layout", layout::resize),
-    rule("DepthToSpace", "layout", layout::depth_to_space),
-    rule("SpaceToDepth", "layout", layout::space_to_depth),
     rule("CumSum", "layout", layout::cumsum),
     rule("Trilu", "layout", layout::trilu),
     rule("Gather", "index", index::gather),

@@ -127,18 +127,23 @@ impl Facts {
         Ok(facts)
     }
 
+    /// What follows for the outputs of `node`.
+    pub(crate) fn infer(&self, node: &Node) -> Result<Vec<Fact>> {
+        let nothing = Fact::default();
+        let inputs: Vec<&Fact> =
+            node.inputs.iter().map(|name| if name.is_empty() { &nothing } else { self.get(name) }).collect();
+        let mut outputs = infer::infer(node, &inputs)?;
+        outputs.resize(node.outputs.len(), Fact::default());
+        Ok(outputs)
+    }
+
     /// Notes what follows for the outputs of `node`; `hint` is what the file says of a value.
     pub(crate) fn follow<'a>(
         &mut self,
         node: &Node,
         hint: impl Fn(&str) -> Option<&'a ValueInfo>,
     ) -> Result<()> {
-        let nothing = Fact::default();
-        let inputs: Vec<&Fact> =
-            node.inputs.iter().map(|name| if name.is_empty() { &nothing } else { self.get(name) }).collect();
-        let mut outputs = infer::infer(node, &inputs)?;
-        outputs.resize(node.outputs.len(), Fact::default());
-        for (name, fact) in node.outputs.iter().zip(outputs) {
+        for (name, fact) in node.outputs.iter().zip(self.infer(node)?) {
             if !name.is_empty() {
                 let fact = match hint(name) {
                     Some(info) => fact.refine(&Fact::declared(info)),

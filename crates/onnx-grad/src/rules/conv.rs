@@ -144,7 +144,8 @@ pub(super) fn adjoint(
 fn flip_and_exchange(step: &mut Step<'_>, w: &str, window: &Window, groups: i64) -> Result<Value> {
     let rank = window.rank();
     let mut exchanged = exchange_in_out(step, w, groups, rank)?;
-    let turned: Vec<i64> = (0..rank as i64).filter(|&i| window.kernel[i as usize] > 1).map(|i| i + 2).collect();
+    let turned: Vec<i64> =
+        (0..rank as i64).filter(|&i| window.kernel[i as usize] > 1).map(|i| i + 2).collect();
     if !turned.is_empty() {
         let all = |v: i64| vec![v; turned.len()];
         let [from, to, steps] = [-1, -(1 << 30), -1].map(|v| step.b.ints(&all(v)));

@@ -129,7 +129,9 @@ pub(super) fn scatter(step: &mut Step<'_>) -> Gradients {
     let (dy, indices, updates) = (step.dy()?, step.x(1)?, step.x(2)?);
     let reduction = step.node.string("reduction", "none");
     if !matches!(reduction, "none" | "add") {
-        return Err(step.not_differentiable(format!("reduction '{reduction}' has no rule, none and add have")));
+        return Err(
+            step.not_differentiable(format!("reduction '{reduction}' has no rule, none and add have"))
+        );
     }
     let elements = step.node.op == "ScatterElements";
     let axis: Vec<(&str, Attribute)> =

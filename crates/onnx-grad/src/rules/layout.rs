@@ -61,7 +61,8 @@ pub(super) fn concat(step: &mut Step<'_>) -> Gradients {
         // Sizes are known when the graph runs.
         let mut parts = Vec::new();
         for name in &names {
-            let attributes = [("start", Attribute::Int(axis as i64)), ("end", Attribute::Int(axis as i64 + 1))];
+            let attributes =
+                [("start", Attribute::Int(axis as i64)), ("end", Attribute::Int(axis as i64 + 1))];
             parts.push(step.b.op_with("Shape", &[name], &attributes));
         }
         let parts: Vec<&str> = parts.iter().map(|p| &**p).collect();
@@ -208,8 +209,7 @@ pub(super) fn expand(step: &mut Step<'_>) -> Gradients {
 pub(super) fn tile(step: &mut Step<'_>) -> Gradients {
     let (dy, x) = (step.dy()?, step.x(0)?);
     let shape = step.shape(x)?;
-    let repeats =
-        step.facts()[1].known_content().ok_or_else(|| step.unknown_shape("constant repeats"))?;
+    let repeats = step.facts()[1].known_content().ok_or_else(|| step.unknown_shape("constant repeats"))?;
     let (mut apart, mut copies) = (Vec::new(), Vec::new());
     for (dim, repeat) in shape.iter().zip(&repeats) {
         if *repeat != 1 {
@@ -315,31 +315,6 @@ fn sum_repeats(step: &mut Step<'_>, dy: &str, x: &str, maps: &[(usize, LinearMap
     }
     let wide = step.b.reshape(dy, &apart);
     Ok(Some(step.b.reduce_sum(&wide, &copies, false)))
-}
-
-/// `[n, c, h b, w b]` to `[n, c, h, b, w, b]`, permuted and flattened into the shape of `x`.
-pub(super) fn depth_to_space(step: &mut Step<'_>) -> Gradients {
-    let (dy, x, y) = (step.dy()?, step.x(0)?, step.y()?);
-    let b = step.node.int("blocksize", 1);
-    let (c, h, w) = (step.size(y, 1)?, step.size(x, 2)?, step.size(x, 3)?);
-    let apart = step.b.reshape(&dy, &[-1, c, h, b, w, b]);
-    let perm = match step.node.string("mode", "DCR") {
-        "CRD" => [0, 1, 3, 5, 2, 4],
-        _ => [0, 3, 5, 1, 2, 4],
-    };
-    let moved = step.b.transpose(&apart, &perm);
-    let gradient = step.b.reshape_like(&moved, x);
-    only(step, gradient)
-}
-
-pub(super) fn space_to_depth(step: &mut Step<'_>) -> Gradients {
-    let (dy, x) = (step.dy()?, step.x(0)?);
-    let b = step.node.int("blocksize", 1);
-    let (c, h, w) = (step.size(x, 1)?, step.size(x, 2)? / b, step.size(x, 3)? / b);
-    let apart = step.b.reshape(&dy, &[-1, b, b, c, h, w]);
-    let moved = step.b.transpose(&apart, &[0, 3, 4, 1, 5, 2]);
-    let gradient = step.b.reshape_like(&moved, x);
-    only(step, gradient)
 }
 
 /// What an element was added to lies on its other side.

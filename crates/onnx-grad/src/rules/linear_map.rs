@@ -99,8 +99,20 @@ impl Resampling {
                 let adjustment = m / (scale * n);
                 n / 2.0 * (1.0 - adjustment) + (o + 0.5) / scale - 0.5
             }
-            "pytorch_half_pixel" => if resized > 1 { (o + 0.5) / scale - 0.5 } else { 0.0 },
-            "align_corners" => if resized > 1 { o * (n - 1.0) / (m - 1.0) } else { 0.0 },
+            "pytorch_half_pixel" => {
+                if resized > 1 {
+                    (o + 0.5) / scale - 0.5
+                } else {
+                    0.0
+                }
+            }
+            "align_corners" => {
+                if resized > 1 {
+                    o * (n - 1.0) / (m - 1.0)
+                } else {
+                    0.0
+                }
+            }
             "asymmetric" => o / scale,
             _ => return None,
         };

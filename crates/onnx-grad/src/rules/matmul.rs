@@ -53,24 +53,15 @@ pub(super) fn gemm(step: &mut Step<'_>) -> Gradients {
     let (ta, tb) = (step.node.int("transA", 0), step.node.int("transB", 0));
     let alpha = step.node.float("alpha", 1.0);
     let product = |step: &mut Step<'_>, left: &str, right: &str, tl: i64, tr: i64| {
-        let attributes =
-            [("alpha", Attribute::Float(alpha)), ("transA", tl.into()), ("transB", tr.into())];
+        let attributes = [("alpha", Attribute::Float(alpha)), ("transA", tl.into()), ("transB", tr.into())];
         step.b.op_with("Gemm", &[left, right], &attributes)
     };
     let mut sent = vec![None; step.node.inputs.len()];
     if step.wants(0) {
-        sent[0] = Some(if ta == 0 {
-            product(step, &dy, b, 0, 1 - tb)
-        } else {
-            product(step, b, &dy, tb, 1)
-        });
+        sent[0] = Some(if ta == 0 { product(step, &dy, b, 0, 1 - tb) } else { product(step, b, &dy, tb, 1) });
     }
     if step.wants(1) {
-        sent[1] = Some(if tb == 0 {
-            product(step, a, &dy, 1 - ta, 0)
-        } else {
-            product(step, &dy, a, 1, ta)
-        });
+        sent[1] = Some(if tb == 0 { product(step, a, &dy, 1 - ta, 0) } else { product(step, &dy, a, 1, ta) });
     }
     if step.wants(2) {
         let gradient = step.b.sum_to(&dy, step.x(2)?)?;

@@ -78,8 +78,7 @@ fn max_pool_tiles(step: &mut Step<'_>, dy: &str, x: &str, window: &Window, sizes
     let channels = step.size(x, 1)?;
     let taps: i64 = window.kernel.iter().product();
     // [n, c, p1, k1, p2, k2, ..] to [n, c, p1, p2, .., k1 k2 ..]
-    let places: Vec<i64> =
-        (0..rank).map(|i| sizes[i].known().unwrap_or(0) / window.kernel[i]).collect();
+    let places: Vec<i64> = (0..rank).map(|i| sizes[i].known().unwrap_or(0) / window.kernel[i]).collect();
     let mut split = vec![0, channels];
     (0..rank).for_each(|i| split.extend([places[i], window.kernel[i]]));
     let perm: Vec<usize> =
@@ -102,7 +101,14 @@ fn max_pool_tiles(step: &mut Step<'_>, dy: &str, x: &str, window: &Window, sizes
 }
 
 /// `1` at the first largest element along `axis` of `taps` elements, else `0`.
-fn choose(step: &mut Step<'_>, windows: &str, axis: usize, like: &str, taps: i64, rank: usize) -> Result<Value> {
+fn choose(
+    step: &mut Step<'_>,
+    windows: &str,
+    axis: usize,
+    like: &str,
+    taps: i64,
+    rank: usize,
+) -> Result<Value> {
     let attributes = [("axis", Attribute::Int(axis as i64)), ("keepdims", Attribute::Int(1))];
     let winner = step.b.op_with("ArgMax", &[windows], &attributes);
     let mut shape = vec![1; rank];
@@ -145,7 +151,13 @@ pub(super) fn average_pool(step: &mut Step<'_>) -> Gradients {
 }
 
 /// One over the number of elements that each place averages.
-fn shares(step: &mut Step<'_>, window: &Window, sizes: &[Dim], places: &[Dim], dtype: DType) -> Result<Value> {
+fn shares(
+    step: &mut Step<'_>,
+    window: &Window,
+    sizes: &[Dim],
+    places: &[Dim],
+    dtype: DType,
+) -> Result<Value> {
     let taps: i64 = window.kernel.iter().product();
     let ceil = step.node.int("ceil_mode", 0) != 0;
     let padded = window.before.iter().chain(&window.after).any(|&p| p != 0);
@@ -162,11 +174,7 @@ fn shares(step: &mut Step<'_>, window: &Window, sizes: &[Dim], places: &[Dim], d
         let (Some(size), Some(count)) = (sizes[i].known(), places[i].known()) else {
             return Err(step.unknown_shape("the sizes of its input (padding is not counted)"));
         };
-        let (low, high) = if include {
-            (-declared.before[i], size + declared.after[i])
-        } else {
-            (0, size)
-        };
+        let (low, high) = if include { (-declared.before[i], size + declared.after[i]) } else { (0, size) };
         let counted = |place: i64| {
             let start = place * window.strides[i] - window.before[i];
             (0..window.kernel[i]).filter(|t| (low..high).contains(&(start + t * window.dilations[i]))).count()

@@ -11,8 +11,8 @@ use crate::tensor::{DType, TensorData};
 fn kept(step: &mut Step<'_>, value: &str) -> Result<(Vec<i64>, Value)> {
     let x = step.x(0)?;
     let rank = step.shape(x)?.len();
-    let axes = reduced_axes(step.node, &step.facts(), rank)?
-        .ok_or_else(|| step.unknown_shape("constant axes"))?;
+    let axes =
+        reduced_axes(step.node, &step.facts(), rank)?.ok_or_else(|| step.unknown_shape("constant axes"))?;
     let axes: Vec<i64> = axes.into_iter().map(|a| a as i64).collect();
     let wide = if step.node.int("keepdims", 1) != 0 || axes.is_empty() {
         Value::named(value)
@@ -85,11 +85,8 @@ pub(super) fn product(step: &mut Step<'_>) -> Gradients {
     let rest: Vec<usize> = (0..rank).filter(|i| !axes.contains(&(*i as i64))).collect();
     let perm: Vec<usize> = rest.iter().copied().chain(axes.iter().map(|&a| a as usize)).collect();
     let moved = step.b.transpose(x, &perm);
-    let factors = if rest.is_empty() {
-        step.b.reshape(&moved, &[1, n])
-    } else {
-        step.b.reshape(&moved, &[-1, n])
-    };
+    let factors =
+        if rest.is_empty() { step.b.reshape(&moved, &[1, n]) } else { step.b.reshape(&moved, &[-1, n]) };
     let rows = step.b.unsqueeze(&factors, &[1]);
     let eye: Vec<bool> = (0..n * n).map(|i| i / n == i % n).collect();
     let eye = step.b.constant(TensorData::bool(&[1, n as usize, n as usize], &eye));

@@ -1,0 +1,252 @@
+//! Rewriting into a small portable set of operators.
+//!
+//! Three things happen, in this order:
+//!
+//! 1. batch normalisations are folded into the convolution or matrix product before them
+//!    ([`batch_norm`]);
+//! 2. one walk over the nodes removes what does nothing at inference (`Dropout`, `Identity`, a `Reshape` to
+//!    the same shape), turns what is constant into constants, opens an `If` whose condition is known, and
+//!    spells out operators that have no rule of their own or that not every engine has ([`spell`]);
+//! 3. what no output needs any more is dropped.
+//!
+//! Lowering does not change what a graph computes. Names of inputs, outputs and kept nodes stay.
+
+mod attention;
+mod batch_norm;
+pub(crate) mod spell;
+
+use std::collections::BTreeMap;
+
+use crate::build::Builder;
+use crate::error::Result;
+use crate::eval::{self, Array};
+use crate::graph::{Attribute, Dim, Graph, Node};
+use crate::shapes::constant_value;
+use crate::tensor::TensorData;
+
+/// Constants larger than this are left for the engine to fold: files should not grow by folding.
+const MAX_FOLDED: usize = 4096;
+
+/// The graph in the portable set of operators.
+///
+/// `keep` names initializers that must stay as they are, because they will be differentiated or trained.
+pub fn lower(graph: &Graph, keep: &[&str]) -> Result<Graph> {
+    let mut graph = graph.clone();
+    batch_norm::fold(&mut graph, keep);
+    let mut pass = Pass::new(&graph, keep)?;
+    for node in &graph.nodes {
+        pass.node(node)?;
+    }
+    pass.finish()
+}
+
+struct Pass<'a> {
+    builder: Builder,
+    graph: &'a Graph,
+    /// What a value of the old graph is called in the new one, where that differs.
+    renamed: BTreeMap<String, String>,
+}
+
+impl<'a> Pass<'a> {
+    fn new(graph: &'a Graph, keep: &[&str]) -> Result<Self> {
+        let source = Graph { nodes: Vec::new(), outputs: Vec::new(), ..graph.clone() };
+        let mut builder = Builder::extend(source, "lower/")?;
+        for node in &graph.nodes {
+            builder.reserve(node.wanted_outputs());
+        }
+        for name in keep.iter().filter(|name| graph.initializers.contains_key(**name)) {
+            builder.forget_constant(name);
+        }
+        Ok(Pass { builder, graph, renamed: BTreeMap::new() })
+    }
+
+    fn node(&mut self, node: &Node) -> Result<()> {
+        let mut node = node.clone();
+        for input in &mut node.inputs {
+            if let Some(name) = self.renamed.get(input) {
+                input.clone_from(name);
+            }
+        }
+        self.rename_in_bodies(&mut node);
+        if self.removed(&node) || self.opened(&node)? || self.folded(&node)? {
+            return Ok(());
+        }
+        if let Some(spell) = spell::find(&node) {
+            if let Some(value) = spell(&mut self.builder, &node)? {
+                self.rename(&node.outputs[0], &value);
+                return Ok(());
+            }
+        }
+        self.builder.push_hinted(node.clone(), &self.graph.value_info)?;
+        // What can be told of an integer tensor is a constant from here on.
+        for output in node.wanted_outputs() {
+            let fact = self.builder.fact(output);
+            if let (Some(content), Some(dtype), Some(shape)) =
+                (fact.known_content(), fact.dtype, fact.known_shape())
+            {
+                let values: Vec<f64> = content.iter().map(|&v| v as f64).collect();
+                if shape.iter().product::<usize>() == values.len() {
+                    let constant = self.builder.constant(TensorData::from_f64(dtype, &shape, &values));
+                    self.rename(output, &constant);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Operators that do nothing: the output is the input.
+    fn removed(&mut self, node: &Node) -> bool {
+        let (Some(input), Some(output)) = (node.input(0), node.output(0)) else { return false };
+        let nothing = match node.op.as_str() {
+            _ if !node.is_standard() => false,
+            "Identity" => true,
+            "Dropout" => {
+                let training = node.input(2).and_then(|t| self.builder.fact(t).constant.clone());
+                node.output(1).is_none() && training.is_none_or(|t| t.to_f64() == [0.0])
+            }
+            "Cast" => {
+                let from = self.builder.fact(input).dtype.map(|d| i64::from(d.code()));
+                from == Some(node.int("to", 0))
+            }
+            "Reshape" | "Flatten" | "Expand" | "Squeeze" => {
+                let from = self.builder.shape(input);
+                let to = self.builder.infer(node).ok().and_then(|facts| facts[0].shape.clone());
+                from.is_some_and(|shape| !shape.contains(&Dim::Unknown)) && from == to.as_deref()
+            }
+            _ => false,
+        };
+        if nothing {
+            let (output, input) = (output.to_string(), input.to_string());
+            self.rename(&output, &input);
+        }
+        nothing
+    }
+
+    /// An `If` whose condition is known becomes the branch it takes.
+    fn opened(&mut self, node: &Node) -> Result<bool> {
+        if !node.is("If") {
+            return Ok(false);
+        }
+        let condition = node.input(0).and_then(|c| self.builder.fact(c).constant.clone());
+        let Some(condition) = condition.and_then(|t| t.to_f64().first().copied()) else {
+            return Ok(false);
+        };
+        let branch = if condition != 0.0 { "then_branch" } else { "else_branch" };
+        let Some(Attribute::Graph(body)) = node.attributes.get(branch) else { return Ok(false) };
+        let prefix = self.builder.fresh("If");
+        let inner = |name: &str| format!("{prefix}/{name}");
+        for (name, data) in &body.initializers {
+            let value = self.builder.parameter(&inner(name), data.clone());
+            self.rename(name, &value);
+        }
+        for nested in &body.nodes {
+            let mut nested = nested.clone();
+            let outputs: Vec<String> = nested.outputs.clone();
+            for output in nested.outputs.iter_mut().filter(|o| !o.is_empty()) {
+                *output = inner(output);
+            }
+            self.node(&nested)?;
+            for output in outputs.iter().filter(|o| !o.is_empty()) {
+                let value = self.renamed.get(&inner(output)).cloned().unwrap_or(inner(output));
+                self.rename(output, &value);
+            }
+        }
+        for (outer, result) in node.outputs.iter().zip(&body.outputs) {
+            let value = self.renamed.get(&result.name).cloned().unwrap_or(result.name.clone());
+            self.rename(outer, &value);
+        }
+        Ok(true)
+    }
+
+    /// A node of constants is a constant.
+    fn folded(&mut self, node: &Node) -> Result<bool> {
+        if node.is("Constant") {
+            let Some(data) = constant_value(node) else { return Ok(false) };
+            self.define(&node.outputs[0], data);
+            return Ok(true);
+        }
+        if !node.is_standard() || node.op.starts_with("Random") || node.bodies().next().is_some() {
+            return Ok(false);
+        }
+        let mut arrays = Vec::new();
+        let mut size = 0;
+        for input in &node.inputs {
+            if input.is_empty() {
+                arrays.push(None);
+                continue;
+            }
+            let Some(data) = self.builder.fact(input).constant.as_ref() else { return Ok(false) };
+            size += data.len();
+            if size > MAX_FOLDED {
+                return Ok(false);
+            }
+            arrays.push(Some(Array::from(data)));
+        }
+        if node.inputs.is_empty() {
+            return Ok(false);
+        }
+        let inputs: Vec<Option<&Array>> = arrays.iter().map(Option::as_ref).collect();
+        // What the evaluator does not know is left to the engine.
+        let Ok(outputs) = eval::evaluate_node(node, &inputs) else { return Ok(false) };
+        if outputs.iter().map(|a| a.data.len()).sum::<usize>() > MAX_FOLDED {
+            return Ok(false);
+        }
+        for (name, array) in node.outputs.iter().zip(outputs) {
+            if !name.is_empty() {
+                self.define(name, array.to_tensor());
+            }
+        }
+        Ok(true)
+    }
+
+    /// The value of the old graph is this constant, under its own name.
+    fn define(&mut self, name: &str, data: TensorData) {
+        self.builder.parameter(name, data);
+    }
+
+    fn rename(&mut self, old: &str, new: &str) {
+        self.renamed.insert(old.to_string(), new.to_string());
+    }
+
+    fn rename_in_bodies(&self, node: &mut Node) {
+        for attribute in node.attributes.values_mut() {
+            if let Attribute::Graph(body) = attribute {
+                rename_free(body, &self.renamed);
+            }
+        }
+    }
+
+    fn finish(mut self) -> Result<Graph> {
+        let mut outputs = Vec::new();
+        for output in &self.graph.outputs {
+            if let Some(source) = self.renamed.get(&output.name).cloned() {
+                // The old node may still stand there, unused.
+                let taken = self.builder.graph().nodes.iter().any(|n| n.outputs.contains(&output.name));
+                if !taken {
+                    self.builder.push(Node::new("Identity", &[&source], &[&output.name]));
+                }
+            }
+            outputs.push(output.clone());
+        }
+        self.builder.graph_mut().outputs = outputs;
+        self.builder.graph_mut().prune();
+        self.builder.finish()
+    }
+}
+
+fn rename_free(body: &mut Graph, renamed: &BTreeMap<String, String>) {
+    let free: Vec<String> = body.free_names().into_iter().map(str::to_string).collect();
+    let new = |name: &String| free.contains(name).then(|| renamed.get(name)).flatten().cloned();
+    for node in &mut body.nodes {
+        for input in &mut node.inputs {
+            if let Some(name) = new(input) {
+                *input = name;
+            }
+        }
+        for attribute in node.attributes.values_mut() {
+            if let Attribute::Graph(inner) = attribute {
+                rename_free(inner, renamed);
+            }
+        }
+    }
+}

@@ -32,6 +32,8 @@ mod pool;
 mod reduce;
 mod resize;
 mod source;
+#[cfg(test)]
+mod tests;
 mod walk;
 mod window;
 

@@ -15,7 +15,7 @@
 //! # Ok::<(), onnx_grad::Error>(())
 //! ```
 //!
-//! Each family of ops has a file; an op is a function from a [`Call`] (a node with its inputs) to
+//! Each family of ops has a file; an op is a function from a `Call` (a node with its inputs) to
 //! arrays. Operators mean what they mean in opset 18 and later.
 
 mod activation;
@@ -32,6 +32,8 @@ mod pool;
 mod reduce;
 mod resize;
 mod source;
+#[cfg(test)]
+mod tests;
 mod walk;
 mod window;
 

@@ -48,6 +48,15 @@ impl Model {
     }
 }
 
+impl TensorData {
+    /// Reads a single tensor (a `.pb` file), as ONNX's test suites store inputs and outputs.
+    pub fn decode(bytes: impl Into<Bytes>) -> Result<TensorData> {
+        let malformed = |reason: String| Error::Tensor { name: String::new(), reason };
+        let proto = TensorProto::decode(bytes.into()).map_err(|e| malformed(e.to_string()))?;
+        Reader { folder: None, files: Default::default() }.tensor(&proto)
+    }
+}
+
 fn decode(bytes: Bytes, folder: Option<PathBuf>) -> Result<Model> {
     if bytes.is_empty() {
         return Err(Error::NotOnnx { reason: "the file is empty".to_string() });

@@ -16,7 +16,7 @@ fn groups(call: &Call, channels: usize) -> Result<usize> {
     let groups = call.node.int("group", 1);
     usize::try_from(groups)
         .ok()
-        .filter(|&g| g > 0 && channels % g == 0)
+        .filter(|&g| g > 0 && channels.is_multiple_of(g))
         .ok_or_else(|| call.malformed(format!("{channels} channels in {groups} groups")))
 }
 

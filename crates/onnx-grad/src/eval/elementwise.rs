@@ -32,6 +32,34 @@ pub(super) fn fit(dtype: DType, value: f64) -> f64 {
     }
 }
 
+/// What the maximum of no values is.
+pub(super) fn lowest(dtype: DType) -> f64 {
+    match dtype {
+        DType::F16 | DType::F32 | DType::F64 => f64::NEG_INFINITY,
+        DType::I8 => f64::from(i8::MIN),
+        DType::I16 => f64::from(i16::MIN),
+        DType::I32 => f64::from(i32::MIN),
+        DType::I64 => i64::MIN as f64,
+        DType::U8 | DType::U16 | DType::U32 | DType::U64 | DType::Bool => 0.0,
+    }
+}
+
+/// What the minimum of no values is.
+pub(super) fn highest(dtype: DType) -> f64 {
+    match dtype {
+        DType::F16 | DType::F32 | DType::F64 => f64::INFINITY,
+        DType::I8 => f64::from(i8::MAX),
+        DType::I16 => f64::from(i16::MAX),
+        DType::I32 => f64::from(i32::MAX),
+        DType::I64 => i64::MAX as f64,
+        DType::U8 => f64::from(u8::MAX),
+        DType::U16 => f64::from(u16::MAX),
+        DType::U32 => f64::from(u32::MAX),
+        DType::U64 => u64::MAX as f64,
+        DType::Bool => 1.0,
+    }
+}
+
 /// Applies `f` at every position.
 pub(super) fn map(array: &Array, f: impl Fn(f64) -> f64) -> Array {
     Array { dtype: array.dtype, data: array.data.mapv(|v| fit(array.dtype, f(v))) }

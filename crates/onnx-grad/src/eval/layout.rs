@@ -312,9 +312,13 @@ pub(super) fn space_to_depth(call: &Call) -> Result<Array> {
     if h % b != 0 || w % b != 0 {
         return Err(call.malformed(format!("{h} x {w} does not divide into blocks of {b}")));
     }
+    let columns_first = call.node.string("mode", "DCR") == "CRD";
     taken(call, x, &[n, c * b * b, h / b, w / b], 0.0, |index, place| {
-        let cell = index[1] / c;
-        place.copy_from_slice(&[index[0], index[1] % c, index[2] * b + cell / b, index[3] * b + cell % b]);
+        let (channel, cell) = match columns_first {
+            true => (index[1] / (b * b), index[1] % (b * b)),
+            false => (index[1] % c, index[1] / c),
+        };
+        place.copy_from_slice(&[index[0], channel, index[2] * b + cell / b, index[3] * b + cell % b]);
         true
     })
 }

@@ -2,7 +2,7 @@
 
 use super::Array;
 use super::call::Call;
-use super::elementwise::{fit, larger};
+use super::elementwise::{larger, lowest};
 use super::window::Windows;
 use crate::error::Result;
 use crate::tensor::DType;
@@ -29,7 +29,7 @@ pub(super) fn max_pool(call: &Call) -> Result<Vec<Array>> {
     let positions: usize = windows.output.iter().product();
     let values = x.values();
     let column_major = call.node.int("storage_order", 0) != 0;
-    let mut largest = vec![f64::NEG_INFINITY; planes * positions];
+    let mut largest = vec![lowest(x.dtype); planes * positions];
     let mut places = vec![0.0; planes * positions];
     windows.each(|position, taps| {
         for plane in 0..planes {
@@ -49,7 +49,6 @@ pub(super) fn max_pool(call: &Call) -> Result<Vec<Array>> {
             }
         }
     });
-    let largest = largest.into_iter().map(|v| fit(x.dtype, v)).collect();
     Ok(vec![call.array(x.dtype, &shape, largest)?, call.array(DType::I64, &shape, places)?])
 }
 

@@ -2,7 +2,7 @@
 
 use super::Array;
 use super::call::Call;
-use super::elementwise::{fit, larger, smaller};
+use super::elementwise::{fit, highest, larger, lowest, smaller};
 use super::walk::{Walk, along, around, broadcast_strides, offset};
 use crate::error::Result;
 use crate::tensor::DType;
@@ -37,8 +37,8 @@ pub(super) fn reduce(call: &Call) -> Result<Array> {
         match call.node.op.as_str() {
             "ReduceSum" => sum(&|v| v),
             "ReduceMean" => sum(&|v| v) / group.len() as f64,
-            "ReduceMax" => group.iter().copied().fold(f64::NEG_INFINITY, larger),
-            "ReduceMin" => group.iter().copied().fold(f64::INFINITY, smaller),
+            "ReduceMax" => group.iter().copied().fold(lowest(x.dtype), larger),
+            "ReduceMin" => group.iter().copied().fold(highest(x.dtype), smaller),
             "ReduceProd" => group.iter().product(),
             "ReduceL1" => sum(&f64::abs),
             "ReduceL2" => sum(&|v| v * v).sqrt(),

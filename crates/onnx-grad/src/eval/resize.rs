@@ -20,7 +20,9 @@ pub(super) fn resize(call: &Call) -> Result<Array> {
     }
     let mut shape = x.shape().to_vec();
     let mut values = x.values().into_owned();
-    for (i, axis) in axes(call, x)?.into_iter().enumerate() {
+    let axes = axes(call, x)?;
+    call.room(&axes.iter().map(|a| a.output).collect::<Vec<_>>())?;
+    for (i, axis) in axes.into_iter().enumerate() {
         if axis.input == axis.output && axis.scale == 1.0 {
             continue;
         }

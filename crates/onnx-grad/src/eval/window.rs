@@ -95,6 +95,7 @@ impl Windows {
             }
             output.push(size);
         }
+        call.work(&[call.room(&output)?, call.room(&kernel)?])?;
         Ok(Windows { kernel, strides, dilations, begin, end, input: input.to_vec(), output })
     }
 

@@ -46,7 +46,7 @@ fn upgrade_graph(graph: &mut Graph, opset: i64, prefix: &str) -> Result<()> {
                     node = node.with("num_outputs", parts);
                 }
             }
-            "Softmax" | "LogSoftmax" if opset < 13 => {
+            "Softmax" | "LogSoftmax" | "Hardmax" if opset < 13 => {
                 nodes.extend(flattening_softmax(node, &format!("{prefix}upgrade.{i}")));
                 continue;
             }

@@ -7,7 +7,8 @@
 //! to outputs. [`Workers`] run one program per core over the rows of a batch, in micro-batches of a fixed
 //! size. Both numbers that could change a result's last bits are thereby fixed: a program never uses more
 //! than one thread, and always sees the same number of rows. So results are bit-identical for any number
-//! of workers and for any batch that a caller sends. (It is the fastest arrangement as well: a worker per
+//! of workers and for any batch that a caller sends ([`Workers::map`] names the few ops to which a row's
+//! place in the micro-batch matters). (It is the fastest arrangement as well: a worker per
 //! core beats threads inside one run, and small micro-batches stay in the cache.)
 //!
 //! ```

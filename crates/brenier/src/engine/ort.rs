@@ -2,10 +2,11 @@
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use ::ort::environment::Environment;
 use ::ort::ep::{self, ExecutionProvider, ExecutionProviderDispatch};
+use ::ort::logging::LogLevel;
 use ::ort::session::builder::{AutoDevicePolicy, GraphOptimizationLevel, SessionBuilder};
 use ::ort::session::{Session, SessionInputValue};
 use ::ort::value::{DynValue, PrimitiveTensorElementType, TensorRef};
@@ -114,6 +115,10 @@ fn environment(library: Option<&Path>) -> Result<(Environment, PathBuf)> {
         .with_telemetry(false)
         .build()
         .map_err(|e| unusable(e.message().to_string()))?;
+    if std::env::var_os("ORT_LOG").is_none() {
+        // What goes wrong is returned as an error; ONNX Runtime would print it as well.
+        environment.set_log_level(LogLevel::Fatal);
+    }
     loaded.environment = Some(environment.clone());
     Ok((environment, path))
 }
@@ -168,7 +173,7 @@ impl Engine for OnnxRuntime {
     /// A session each: `ort` takes ONNX Runtime's `Run` not to be safe from several threads.
     fn load_many(&self, model: &Model, count: usize) -> Result<Vec<Box<dyn Program>>> {
         let (signature, model) = Signature::of(model, OnnxRuntime::NAME)?;
-        let signature = std::sync::Arc::new(signature);
+        let signature = Arc::new(signature);
         let load_error = |e: &::ort::Error| {
             let (node, reason) = told(e.message(), &signature);
             let remedy = "`brenier inspect` shows the model's nodes, and a newer onnxruntime may know the op";
@@ -192,7 +197,7 @@ impl Engine for OnnxRuntime {
 
 struct OrtProgram {
     session: Session,
-    signature: std::sync::Arc<Signature>,
+    signature: Arc<Signature>,
 }
 
 impl Program for OrtProgram {
@@ -268,15 +273,15 @@ fn tensor(value: &DynValue, dtype: DType) -> ::ort::Result<Tensor> {
     })
 }
 
-/// The node that a message names, and the message without what only a developer of ONNX Runtime can use.
+/// The node that a message names, and the message's last part: what comes before tells of ONNX Runtime's
+/// own source files, as in "... running Add node. Name:'...' Status Message: element_wise_ops.h:563 void ...
+/// axis == 1 was false. Attempting to broadcast an axis by a dimension other than 1. 3 by 5".
 fn told(message: &str, signature: &Signature) -> (Option<String>, String) {
-    // "... running Add node. Name:'sum' Status Message: ...", "... Selu(6) node with name 'act'".
-    let node = ["Name:'", "node with name '", "In Node, (\"", "Node (", "Node:"].iter().find_map(|mark| {
-        let rest = &message[message.find(mark)? + mark.len()..];
-        signature.label(rest.split(['\'', '"', ')', ' ']).next()?)
-    });
-    let text = message.split("Status Message: ").last().unwrap_or(message);
-    (node, one_line(text))
+    let mut text = message;
+    for mark in ["Status Message: ", " was false. ", ", Error "] {
+        text = text.split(mark).last().filter(|rest| !rest.is_empty()).unwrap_or(text);
+    }
+    (signature.node_in(message), one_line(text))
 }
 
 fn one_line(message: &str) -> String {

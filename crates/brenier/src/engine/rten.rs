@@ -53,7 +53,7 @@ impl Engine for Rten {
         let (signature, model) = Signature::of(model, Rten::NAME)?;
         let load_error = |node: Option<&str>, reason: String| Error::EngineLoad {
             engine: Rten::NAME,
-            node: node.and_then(|name| signature.label(name)),
+            node: node.and_then(|name| signature.node_in(name)),
             reason,
             remedy: "ONNX Runtime runs more models (--engine ort)",
         };
@@ -108,8 +108,11 @@ impl Program for RtenProgram {
             reason,
         };
         let outputs = model.run(values, &self.shared.outputs, Some(self.options.clone())).map_err(|e| {
-            let node = e.node_path().into_iter().flatten().next_back().and_then(|n| signature.label(n));
-            failed(node, e.to_string())
+            let node = e.node_path().into_iter().flatten().find_map(|n| signature.node_in(n));
+            // What follows the node's name, as in: operator "..." failed: incompatible shapes.
+            let message = e.to_string();
+            let reason = message.split_once(" failed: ").map_or(message.as_str(), |(_, reason)| reason);
+            failed(node, reason.to_string())
         })?;
         outputs
             .into_iter()

@@ -13,11 +13,14 @@ use crate::error::{Error, Result};
 pub(super) struct Signature {
     pub(super) inputs: Vec<ValueInfo>,
     pub(super) outputs: Vec<ValueInfo>,
-    labels: BTreeMap<String, String>,
+    labels: Vec<String>,
 }
 
+/// What engines are told as a node's name, before its number.
+const NODE: &str = "brenier_node_";
+
 impl Signature {
-    /// The signature, and the model with a name for every node, so that an engine's message can say where.
+    /// The signature, and the model with a number for every node, so that an engine's message can say where.
     ///
     /// Inputs and outputs of a type that no [`TensorView`] carries are refused.
     pub(super) fn of(model: &Model, engine: &'static str) -> Result<(Signature, Model)> {
@@ -33,28 +36,24 @@ impl Signature {
                 });
             }
         }
-        // Weights are shared, not copied.
+        // Weights are shared, not copied. Names in files can be missing, doubled, or those of values, which
+        // RTen keeps in the same table: a number of our own is always clear.
         let mut model = model.clone();
-        let mut labels = BTreeMap::new();
-        for node in &mut model.graph.nodes {
-            let label = node.label();
-            if node.name.is_empty() {
-                let name = node.wanted_outputs().next().map(str::to_string);
-                node.name = name.unwrap_or_default();
-            }
-            labels.insert(node.name.clone(), label);
+        let mut labels = Vec::with_capacity(model.graph.nodes.len());
+        for (i, node) in model.graph.nodes.iter_mut().enumerate() {
+            labels.push(node.label());
+            node.name = format!("{NODE}{i}");
         }
         let signature =
             Signature { inputs: model.graph.inputs.clone(), outputs: model.graph.outputs.clone(), labels };
         Ok((signature, model))
     }
 
-    /// How messages name the node that an engine calls `name`.
-    pub(super) fn label(&self, name: &str) -> Option<String> {
-        match name {
-            "" => None,
-            name => Some(self.labels.get(name).cloned().unwrap_or_else(|| format!("'{name}'"))),
-        }
+    /// The node that an engine's message is about, as our messages name it.
+    pub(super) fn node_in(&self, message: &str) -> Option<String> {
+        let rest = &message[message.find(NODE)? + NODE.len()..];
+        let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+        self.labels.get(digits.parse::<usize>().ok()?).cloned()
     }
 
     /// Checks names, element types and shapes; sizes with the same symbol must be equal.
@@ -178,7 +177,9 @@ mod tests {
 
     #[test]
     fn names_nodes_by_name_and_op() {
-        assert_eq!(signature().label("y").unwrap(), "'y' (Identity)");
-        assert_eq!(signature().label("fused").unwrap(), "'fused'");
+        let signature = signature();
+        assert_eq!(signature.node_in("Name:'brenier_node_0' failed").unwrap(), "'y' (Identity)");
+        assert_eq!(signature.node_in("brenier_node_1 failed"), None);
+        assert_eq!(signature.node_in("something failed"), None);
     }
 }

@@ -1,5 +1,9 @@
 //! Everything that can go wrong in the library, with the values that went wrong.
 
+use std::path::PathBuf;
+
+use onnx_grad::DType;
+
 /// What can go wrong. Each message says what happened, with which value, and what to try.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -14,6 +18,197 @@ pub enum Error {
         /// The shape it has.
         found: Vec<usize>,
     },
+    /// A graph is invalid or cannot be differentiated.
+    #[error(transparent)]
+    Graph(#[from] onnx_grad::Error),
+    /// A name stands for none of the choices.
+    #[error("there is no {what} '{found}'; choose one of {}", known.join(", "))]
+    UnknownChoice {
+        /// What is being chosen, such as `engine`.
+        what: &'static str,
+        /// The name given.
+        found: String,
+        /// The names that would do.
+        known: Vec<&'static str>,
+    },
+    /// A number that counts something is zero.
+    #[error("{what} must be at least 1")]
+    Zero {
+        /// What is counted.
+        what: &'static str,
+    },
+
+    /// The model has no input of this name.
+    #[error("the model has no input '{name}'; its inputs are {}", known.join(", "))]
+    NoSuchInput {
+        /// The name given.
+        name: String,
+        /// The names of the model's inputs.
+        known: Vec<String>,
+    },
+    /// An input of the model was given twice, or not at all.
+    #[error("input '{name}' was given {times} times; give every input of the model exactly once")]
+    InputCount {
+        /// The input's name.
+        name: String,
+        /// How often it was given.
+        times: usize,
+    },
+    /// An input does not have the shape that the model declares.
+    #[error("input '{name}' has shape {found:?}, but the model takes {expected}")]
+    InputShape {
+        /// The input's name.
+        name: String,
+        /// The declared shape, such as `[N, 3, 32, 32]`.
+        expected: String,
+        /// The shape given.
+        found: Vec<usize>,
+    },
+    /// An input does not have the element type that the model declares.
+    #[error("input '{name}' is {found}, but the model takes {expected}")]
+    InputType {
+        /// The input's name.
+        name: String,
+        /// The declared element type.
+        expected: DType,
+        /// The element type given.
+        found: DType,
+    },
+    /// An integer is too large for the element type that the engine computes with.
+    #[error("input '{name}' holds {value}, which does not fit the 32-bit integers it is computed in")]
+    IntegerRange {
+        /// The input's name.
+        name: String,
+        /// The first value that does not fit.
+        value: i64,
+    },
+    /// An output has another element type than the caller asked for.
+    #[error("the output is {found}, but {expected} is needed")]
+    OutputType {
+        /// The type asked for.
+        expected: DType,
+        /// The type it has.
+        found: DType,
+    },
+    /// Inputs of one batch have different numbers of rows, or no rows axis at all.
+    #[error(
+        "input '{name}' has shape {shape:?}, but the inputs of a batch share a first axis, here of {rows}"
+    )]
+    Rows {
+        /// The input's name.
+        name: String,
+        /// Its shape.
+        shape: Vec<usize>,
+        /// The number of rows of the first input.
+        rows: usize,
+    },
+    /// An output was expected to have a row for every row of the inputs.
+    #[error(
+        "output '{name}' has shape {shape:?} for {rows} rows of input; it must have one row for each, so \
+         export the model with a batch axis that comes first and is not fixed"
+    )]
+    NoBatchAxis {
+        /// The output's name.
+        name: String,
+        /// Its shape.
+        shape: Vec<usize>,
+        /// The number of rows that went in.
+        rows: usize,
+    },
+
+    /// A value of the model has an element type that the engine does not compute with.
+    #[error("{engine} does not run {dtype}, the type of '{value}'; {remedy}")]
+    ElementType {
+        /// The engine.
+        engine: &'static str,
+        /// The value's name.
+        value: String,
+        /// Its element type.
+        dtype: DType,
+        /// What to try.
+        remedy: &'static str,
+    },
+    /// The engine does not accept the model.
+    #[error("{engine} cannot load the model: {}{reason}; {remedy}", at(node))]
+    EngineLoad {
+        /// The engine.
+        engine: &'static str,
+        /// The node, by name and op, where the engine tells.
+        node: Option<String>,
+        /// What the engine said.
+        reason: String,
+        /// What to try.
+        remedy: &'static str,
+    },
+    /// The engine failed while running the model.
+    #[error("{engine} failed on inputs {inputs}: {}{reason}", at(node))]
+    EngineRun {
+        /// The engine.
+        engine: &'static str,
+        /// The inputs' names, element types and shapes.
+        inputs: String,
+        /// The node, by name and op, where the engine tells.
+        node: Option<String>,
+        /// What the engine said.
+        reason: String,
+    },
+    /// A worker thread could not be started, or is gone.
+    #[error("a worker thread is not available: {reason}")]
+    Worker {
+        /// What the operating system said.
+        reason: String,
+    },
+    /// The engine cannot run on the device asked for.
+    #[error("{engine} cannot run on {provider}: {reason}; available here: {}", available.join(", "))]
+    Provider {
+        /// The engine.
+        engine: &'static str,
+        /// The execution provider asked for.
+        provider: &'static str,
+        /// Why not.
+        reason: String,
+        /// The execution providers that are available.
+        available: Vec<&'static str>,
+    },
+    /// The ONNX Runtime library is not installed where it is looked for.
+    #[error(
+        "ONNX Runtime was not found; searched {}. Install it with `pip install onnxruntime`, or set \
+         ORT_DYLIB_PATH to its shared library",
+        searched.join(", ")
+    )]
+    NoOnnxRuntime {
+        /// The places that were searched.
+        searched: Vec<String>,
+    },
+    /// The ONNX Runtime library cannot be used.
+    #[error(
+        "ONNX Runtime cannot be loaded from {}: {reason}; version 1.{oldest} or newer is needed, which \
+         `pip install --upgrade onnxruntime` installs",
+        path.display()
+    )]
+    OnnxRuntimeLibrary {
+        /// The library.
+        path: PathBuf,
+        /// Why it cannot be used.
+        reason: String,
+        /// The oldest minor version that would do.
+        oldest: u32,
+    },
+    /// Another ONNX Runtime library is in use already.
+    #[error(
+        "ONNX Runtime is already loaded from {}, and a process holds only one; {} cannot be loaded too",
+        loaded.display(), asked.display()
+    )]
+    OnnxRuntimeTwice {
+        /// The library in use.
+        loaded: PathBuf,
+        /// The library asked for.
+        asked: PathBuf,
+    },
+}
+
+fn at(node: &Option<String>) -> String {
+    node.as_ref().map(|node| format!("at node {node}, ")).unwrap_or_default()
 }
 
 /// The library's result.

@@ -1,0 +1,98 @@
+//! Engines run graphs. Brenier has none of its own: it hands graphs to engines that exist.
+//!
+//! - [`Rten`]: pure Rust, built in, 32-bit floats on the CPU.
+//! - [`OnnxRuntime`]: a shared library found at run time, 32- and 64-bit floats, CPU and GPU.
+//!
+//! An [`Engine`] loads a [`Model`] into a [`Program`]: one single-threaded instance that maps named inputs
+//! to outputs. [`Workers`] run one program per core over the rows of a batch, in micro-batches of a fixed
+//! size. Both numbers that could change a result's last bits are thereby fixed: a program never uses more
+//! than one thread, and always sees the same number of rows. So results are bit-identical for any number
+//! of workers and for any batch that a caller sends ([`Workers::map`] names the few ops to which a row's
+//! place in the micro-batch matters). (It is the fastest arrangement as well: a worker per
+//! core beats threads inside one run, and small micro-batches stay in the cache.)
+//!
+//! ```
+//! use brenier::engine::{EngineConfig, Workers};
+//! use ndarray::array;
+//! use onnx_grad::{DType, Graph, Model, Node, ValueInfo};
+//!
+//! let graph = Graph {
+//!     inputs: vec![ValueInfo::new("x", DType::F32, &["N"])],
+//!     outputs: vec![ValueInfo::new("y", DType::F32, &["N"])],
+//!     nodes: vec![Node::new("Neg", &["x"], &["y"])],
+//!     ..Graph::default()
+//! };
+//! let model = Model { graph, ir_version: 8, opset: 17, ..Model::default() };
+//!
+//! let engine = EngineConfig::default().build()?;
+//! let workers = Workers::new(engine.as_ref(), &model, 4)?;
+//! let x = array![1.0f32, 2.0, 3.0];
+//! let y = workers.map(&[("x", (&x).into())])?;
+//! assert_eq!(y, [array![-1.0f32, -2.0, -3.0].into()]);
+//! # Ok::<(), brenier::Error>(())
+//! ```
+
+use onnx_grad::Model;
+
+use crate::error::Result;
+
+mod config;
+mod library;
+mod ort;
+mod provider;
+mod rten;
+mod signature;
+mod tensor;
+mod workers;
+
+pub use self::config::{EngineConfig, EngineKind};
+pub use self::ort::OnnxRuntime;
+pub use self::provider::Provider;
+pub use self::rten::Rten;
+pub use self::tensor::{Tensor, TensorView};
+pub use self::workers::Workers;
+
+/// Something that runs ONNX graphs.
+pub trait Engine: std::fmt::Debug + Send + Sync {
+    /// The engine's name, as messages and certificates have it.
+    fn name(&self) -> &'static str;
+
+    /// The engine's version, as certificates have it.
+    fn version(&self) -> &str;
+
+    /// The form of a convolution's weight gradient that this engine runs fastest.
+    fn weight_gradient(&self) -> WeightGradient;
+
+    /// How many workers suit this engine and its device.
+    fn workers(&self) -> usize;
+
+    /// Loads a model `count` times. The instances share the weights where the engine can.
+    ///
+    /// Returns exactly `count` programs. An op or element type that the engine does not run is an error.
+    fn load_many(&self, model: &Model, count: usize) -> Result<Vec<Box<dyn Program>>>;
+
+    /// Loads a model once.
+    fn load(&self, model: &Model) -> Result<Box<dyn Program>> {
+        Ok(self.load_many(model, 1)?.swap_remove(0))
+    }
+}
+
+/// A loaded model: one single-threaded instance, used by one worker at a time.
+pub trait Program: Send {
+    /// Runs the model and returns its outputs in the model's order.
+    ///
+    /// Every input of the model must be given once, by name and in any order. Inputs in standard layout
+    /// are not copied.
+    fn run(&mut self, inputs: &[(&str, TensorView)]) -> Result<Vec<Tensor>>;
+}
+
+/// How the gradient with respect to a convolution's weight is written as a graph.
+///
+/// Both forms compute the same sums. Which one is faster by a factor of two or three depends on the engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WeightGradient {
+    /// A `Conv` of the transposed input with the transposed output gradient (batch and channel swapped).
+    TransposedConv,
+    /// The input's patches as rows of a matrix (a depthwise `Conv` with one-hot weights), then a `MatMul`.
+    Im2col,
+}

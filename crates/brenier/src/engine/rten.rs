@@ -1,0 +1,223 @@
+//! RTen: a pure Rust engine, so that a build needs nothing but the Rust toolchain.
+
+use std::error::Error as _;
+use std::sync::Arc;
+
+use ::rten::{ModelOptions, NodeId, RunOptions, ThreadPool, Value, ValueOrView, ValueView};
+use ndarray::{ArrayD, CowArray, IxDyn};
+use onnx_grad::{Attribute, DType, Graph, Model};
+use rten_tensor::Layout;
+
+use super::signature::Signature;
+use super::{Engine, Program, Tensor, TensorView, WeightGradient};
+use crate::error::{Error, Result};
+
+/// The built-in engine: [RTen](https://github.com/robertknight/rten), 32-bit floats on the CPU.
+///
+/// All programs of a load share one copy of the weights. RTen would silently compute 64-bit floats in 32
+/// bits, so models that have any are refused.
+#[derive(Debug)]
+pub struct Rten {
+    workers: usize,
+}
+
+impl Rten {
+    pub(super) const NAME: &'static str = "RTen";
+
+    /// The engine, with this many workers.
+    pub fn new(workers: usize) -> Rten {
+        Rten { workers }
+    }
+}
+
+impl Engine for Rten {
+    fn name(&self) -> &'static str {
+        Rten::NAME
+    }
+
+    fn version(&self) -> &str {
+        // RTen does not tell at run time; a test compares this with the lock file.
+        "0.27.0"
+    }
+
+    fn weight_gradient(&self) -> WeightGradient {
+        WeightGradient::TransposedConv
+    }
+
+    fn workers(&self) -> usize {
+        self.workers
+    }
+
+    fn load_many(&self, model: &Model, count: usize) -> Result<Vec<Box<dyn Program>>> {
+        refuse_f64(&model.graph)?;
+        let (signature, model) = Signature::of(model, Rten::NAME)?;
+        let load_error = |node: Option<&str>, reason: String| Error::EngineLoad {
+            engine: Rten::NAME,
+            node: node.and_then(|name| signature.node_in(name)),
+            reason,
+            remedy: "ONNX Runtime runs more models (--engine ort)",
+        };
+        let loaded = ModelOptions::with_all_ops()
+            .enable_optimization(true)
+            .prepack_weights(true)
+            .load(model.to_bytes())
+            .map_err(|e| load_error(e.node(), e.source().map_or_else(|| e.to_string(), |s| s.to_string())))?;
+        let ids = |values: &[onnx_grad::ValueInfo]| -> Result<Vec<NodeId>> {
+            let find = |name: &str| loaded.node_id(name).map_err(|e| load_error(None, e.to_string()));
+            values.iter().map(|value| find(&value.name)).collect()
+        };
+        let (inputs, outputs) = (ids(&signature.inputs)?, ids(&signature.outputs)?);
+        let shared = Arc::new(Shared { model: loaded, inputs, outputs, signature });
+        Ok((0..count)
+            .map(|_| {
+                let pool = Arc::new(ThreadPool::with_num_threads(1));
+                let options = RunOptions::default().with_thread_pool(Some(pool));
+                Box::new(RtenProgram { shared: Arc::clone(&shared), options }) as Box<dyn Program>
+            })
+            .collect())
+    }
+}
+
+/// What all programs of a load have in common; RTen runs a model from several threads at once.
+struct Shared {
+    model: ::rten::Model,
+    inputs: Vec<NodeId>,
+    outputs: Vec<NodeId>,
+    signature: Signature,
+}
+
+struct RtenProgram {
+    shared: Arc<Shared>,
+    options: RunOptions,
+}
+
+impl Program for RtenProgram {
+    fn run(&mut self, inputs: &[(&str, TensorView)]) -> Result<Vec<Tensor>> {
+        let Shared { model, signature, .. } = self.shared.as_ref();
+        signature.check(inputs)?;
+        let fed: Vec<Fed> = inputs.iter().map(|(name, view)| feed(name, view)).collect::<Result<_>>()?;
+        let mut values = Vec::with_capacity(fed.len());
+        for ((name, _), fed) in inputs.iter().zip(&fed) {
+            let id = signature.inputs.iter().zip(&self.shared.inputs).find(|(input, _)| input.name == *name);
+            values.extend(id.map(|(_, id)| (*id, fed.value())));
+        }
+        let failed = |node: Option<String>, reason: String| Error::EngineRun {
+            engine: Rten::NAME,
+            inputs: Signature::describe(inputs),
+            node,
+            reason,
+        };
+        let outputs = model.run(values, &self.shared.outputs, Some(self.options.clone())).map_err(|e| {
+            let node = e.node_path().into_iter().flatten().find_map(|n| signature.node_in(n));
+            // What follows the node's name, as in: operator "..." failed: incompatible shapes.
+            let message = e.to_string();
+            let reason = message.split_once(" failed: ").map_or(message.as_str(), |(_, reason)| reason);
+            failed(node, reason.to_string())
+        })?;
+        outputs
+            .into_iter()
+            .zip(&signature.outputs)
+            .map(|(value, output)| {
+                let found = value.dtype();
+                tensor(value, output.dtype).ok_or_else(|| {
+                    failed(None, format!("output '{}' is a {found}, not {}", output.name, output.dtype))
+                })
+            })
+            .collect()
+    }
+}
+
+/// An input in a form that RTen can borrow.
+enum Fed<'a> {
+    F32(CowArray<'a, f32, IxDyn>),
+    I32(ArrayD<i32>),
+}
+
+fn feed<'a>(name: &str, view: &'a TensorView) -> Result<Fed<'a>> {
+    Ok(match view {
+        TensorView::F32(array) => Fed::F32(array.as_standard_layout()),
+        // RTen computes integers and booleans in 32 bits.
+        TensorView::I64(array) => {
+            let too_large = array.iter().find(|&&v| i32::try_from(v).is_err());
+            if let Some(&value) = too_large {
+                return Err(Error::IntegerRange { name: name.to_string(), value });
+            }
+            Fed::I32(array.as_standard_layout().mapv(|v| v as i32))
+        }
+        TensorView::Bool(array) => Fed::I32(array.as_standard_layout().mapv(i32::from)),
+        TensorView::F64(_) => return Err(no_f64(name)),
+    })
+}
+
+impl Fed<'_> {
+    fn value(&self) -> ValueOrView<'_> {
+        let view = match self {
+            Fed::F32(array) => {
+                ValueView::from_shape(array.shape(), array.as_slice().unwrap_or_default()).ok()
+            }
+            Fed::I32(array) => {
+                ValueView::from_shape(array.shape(), array.as_slice().unwrap_or_default()).ok()
+            }
+        };
+        view.expect("an array in standard layout is a slice that fits its shape").into()
+    }
+}
+
+/// The output without copying, where it is a tensor of floats in row-major order.
+fn tensor(value: Value, dtype: DType) -> Option<Tensor> {
+    match (value, dtype) {
+        (Value::FloatTensor(t), DType::F32) => {
+            let shape = t.shape().to_vec();
+            ArrayD::from_shape_vec(shape, t.into_data()).ok().map(Tensor::F32)
+        }
+        (Value::Int32Tensor(t), DType::I64 | DType::I32) => {
+            let shape = t.shape().to_vec();
+            let data = t.into_data().into_iter().map(i64::from).collect();
+            ArrayD::from_shape_vec(shape, data).ok().map(Tensor::I64)
+        }
+        (Value::Int32Tensor(t), DType::Bool) => {
+            let shape = t.shape().to_vec();
+            let data = t.into_data().into_iter().map(|v| v != 0).collect();
+            ArrayD::from_shape_vec(shape, data).ok().map(Tensor::Bool)
+        }
+        _ => None,
+    }
+}
+
+fn no_f64(value: &str) -> Error {
+    Error::ElementType {
+        engine: Rten::NAME,
+        value: value.to_string(),
+        dtype: DType::F64,
+        remedy: "use --engine ort, or export the model in float32",
+    }
+}
+
+fn refuse_f64(graph: &Graph) -> Result<()> {
+    let ends = graph.inputs.iter().chain(&graph.outputs).map(|v| (v.name.as_str(), v.dtype));
+    let constants = graph.initializers.iter().map(|(name, tensor)| (name.as_str(), tensor.dtype()));
+    if let Some((name, _)) = ends.chain(constants).find(|(_, dtype)| *dtype == DType::F64) {
+        return Err(no_f64(name));
+    }
+    for node in &graph.nodes {
+        let constant = |a: &Attribute| matches!(a, Attribute::Tensor(t) if t.dtype() == DType::F64);
+        let cast = node.is("Cast") && node.int("to", 0) == i64::from(DType::F64.code());
+        if cast || node.attributes.values().any(constant) {
+            return Err(no_f64(node.wanted_outputs().next().unwrap_or_default()));
+        }
+        node.bodies().try_for_each(refuse_f64)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_version_is_the_locked_one() {
+        let lock = include_str!("../../../../Cargo.lock");
+        let version = Rten::new(1).version().to_string();
+        assert!(lock.contains(&format!("name = \"rten\"\nversion = \"{version}\"")));
+    }
+}

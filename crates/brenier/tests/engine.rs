@@ -1,0 +1,538 @@
+//! Both engines against results computed by hand, against each other, and against their own row order.
+#![allow(clippy::unwrap_used)]
+
+use std::sync::Arc;
+
+use brenier::Error;
+use brenier::engine::{
+    Engine, EngineConfig, EngineKind, Program, Provider, Tensor, TensorView, WeightGradient, Workers,
+};
+use ndarray::{Array, ArrayD, Axis, Dimension, IxDyn, array};
+use onnx_grad::{DType, Dim, Graph, Model, Node, TensorData, ValueInfo};
+
+/// Both engines. Where ONNX Runtime is missing, tests fail with the remedy, unless told to do without.
+fn engines() -> Vec<Arc<dyn Engine>> {
+    let rten = EngineConfig::default().build().unwrap();
+    match (EngineConfig { kind: EngineKind::Ort, ..EngineConfig::default() }).build() {
+        Ok(ort) => vec![rten, ort],
+        Err(Error::NoOnnxRuntime { .. }) if std::env::var_os("BRENIER_TEST_WITHOUT_ORT").is_some() => {
+            vec![rten]
+        }
+        Err(error) => panic!("{error} (or set BRENIER_TEST_WITHOUT_ORT to test without it)"),
+    }
+}
+
+fn ort() -> Option<Arc<dyn Engine>> {
+    engines().into_iter().nth(1)
+}
+
+fn model(graph: Graph) -> Model {
+    graph.validate().unwrap();
+    Model { graph, ir_version: 8, opset: 17, ..Model::default() }
+}
+
+/// `x [N, shape...]` to `y [N, ...]` through these nodes.
+fn graph(shape: &[usize], weights: &[(&str, TensorData)], nodes: Vec<Node>) -> Model {
+    let dims = [Dim::from("N")].into_iter().chain(shape.iter().map(|&d| Dim::from(d))).collect();
+    model(Graph {
+        inputs: vec![ValueInfo { name: "x".into(), dtype: DType::F32, shape: Some(dims) }],
+        outputs: vec![ValueInfo { name: "y".into(), dtype: DType::F32, shape: None }],
+        initializers: weights.iter().map(|(name, t)| (name.to_string(), t.clone())).collect(),
+        nodes,
+        ..Graph::default()
+    })
+}
+
+/// Numbers in (-1, 1) that look random and are the same everywhere.
+fn noise(seed: u64, count: usize) -> Vec<f32> {
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 40) as f32 / (1 << 23) as f32 - 1.0
+    };
+    (0..count).map(|_| next()).collect()
+}
+
+fn weight(seed: u64, shape: &[usize]) -> TensorData {
+    TensorData::f32(shape, &noise(seed, shape.iter().product()))
+}
+
+fn rows(seed: u64, count: usize, shape: &[usize]) -> ArrayD<f32> {
+    let shape: Vec<_> = [count].into_iter().chain(shape.iter().copied()).collect();
+    Array::from_shape_vec(IxDyn(&shape), noise(seed, shape.iter().product())).unwrap()
+}
+
+fn mlp() -> Model {
+    graph(
+        &[37],
+        &[
+            ("w1", weight(1, &[211, 37])),
+            ("b1", weight(2, &[211])),
+            ("w2", weight(3, &[211, 10])),
+            ("b2", weight(4, &[10])),
+        ],
+        vec![
+            Node::new("Gemm", &["x", "w1", "b1"], &["h"]).with("transB", 1),
+            Node::new("Relu", &["h"], &["a"]),
+            Node::new("Gemm", &["a", "w2", "b2"], &["y"]),
+        ],
+    )
+}
+
+fn conv(name: &str, input: &str, output: &str, strides: i64) -> Node {
+    Node::new("Conv", &[input, name], &[output])
+        .with("strides", vec![strides, strides])
+        .with("pads", vec![1, 1, 1, 1])
+        .with("kernel_shape", vec![3, 3])
+}
+
+fn conv_net() -> Model {
+    graph(
+        &[3, 9, 11],
+        &[("w1", weight(1, &[16, 3, 3, 3])), ("w2", weight(2, &[24, 16, 3, 3])), ("w3", weight(3, &[24, 5]))],
+        vec![
+            conv("w1", "x", "c1", 1),
+            Node::new("Relu", &["c1"], &["a1"]),
+            conv("w2", "a1", "c2", 2),
+            Node::new("Relu", &["c2"], &["a2"]),
+            Node::new("GlobalAveragePool", &["a2"], &["p"]),
+            Node::new("Flatten", &["p"], &["f"]).with("axis", 1),
+            Node::new("MatMul", &["f", "w3"], &["y"]),
+        ],
+    )
+}
+
+fn run(engine: &dyn Engine, model: &Model, x: TensorView) -> Result<ArrayD<f32>, Error> {
+    engine.load(model)?.run(&[("x", x)])?.swap_remove(0).into_f32()
+}
+
+fn map(workers: &Workers, x: &ArrayD<f32>) -> ArrayD<f32> {
+    workers.map(&[("x", x.into())]).unwrap().swap_remove(0).into_f32().unwrap()
+}
+
+fn bits<D: Dimension>(array: &Array<f32, D>) -> Vec<u32> {
+    array.iter().map(|v| v.to_bits()).collect()
+}
+
+#[test]
+fn an_mlp_computed_by_hand() {
+    let model = graph(
+        &[2],
+        &[
+            ("w", TensorData::f32(&[2, 3], &[1.0, -1.0, 0.5, 2.0, 1.0, -0.5])),
+            ("b", TensorData::f32(&[3], &[0.0, 1.0, -1.0])),
+            ("v", TensorData::f32(&[3, 1], &[1.0, 10.0, 100.0])),
+        ],
+        vec![
+            Node::new("Gemm", &["x", "w", "b"], &["h"]),
+            Node::new("Relu", &["h"], &["a"]),
+            Node::new("MatMul", &["a", "v"], &["y"]),
+        ],
+    );
+    // h = [1+4, -1+2+1, 0.5-1-1] = [5, 2, -1.5] and [-3-2, 3-1+1, -1.5+0.5-1] = [-5, 3, -2].
+    let x = array![[1.0f32, 2.0], [-3.0, -1.0]];
+    for engine in engines() {
+        let y = run(engine.as_ref(), &model, (&x).into()).unwrap();
+        assert_eq!(y, array![[25.0f32], [30.0]].into_dyn(), "{}", engine.name());
+    }
+}
+
+#[test]
+fn a_convolution_computed_by_hand() {
+    let model =
+        graph(&[1, 3, 3], &[("w", TensorData::f32(&[1, 1, 3, 3], &[1.0; 9]))], vec![conv("w", "x", "y", 1)]);
+    let x = Array::from_shape_vec((1, 1, 3, 3), (1..10).map(|v| v as f32).collect()).unwrap();
+    let sums = vec![12.0f32, 21.0, 16.0, 27.0, 45.0, 33.0, 24.0, 39.0, 28.0];
+    let expected = Array::from_shape_vec((1, 1, 3, 3), sums).unwrap().into_dyn();
+    // Not in standard layout: rows and columns swapped, of an array that has them swapped.
+    let swapped = x.clone().permuted_axes([0, 1, 3, 2]).as_standard_layout().to_owned();
+    for engine in engines() {
+        assert_eq!(run(engine.as_ref(), &model, (&x).into()).unwrap(), expected, "{}", engine.name());
+        let strided = swapped.view().permuted_axes([0, 1, 3, 2]);
+        assert!(!strided.is_standard_layout());
+        assert_eq!(run(engine.as_ref(), &model, strided.into()).unwrap(), expected, "{}", engine.name());
+    }
+}
+
+#[test]
+fn both_engines_agree() {
+    let engines = engines();
+    for (model, shape) in [(mlp(), &[37][..]), (conv_net(), &[3, 9, 11])] {
+        let x = rows(7, 6, shape);
+        let results: Vec<_> = engines.iter().map(|e| run(e.as_ref(), &model, (&x).into()).unwrap()).collect();
+        for other in &results[1..] {
+            let difference = (other - &results[0]).mapv(f32::abs).into_iter().fold(0.0, f32::max);
+            let scale = results[0].iter().fold(0.0f32, |m, v| m.max(v.abs()));
+            assert!(difference < 1e-5 * scale, "{difference} of {scale}");
+        }
+    }
+}
+
+#[test]
+fn results_do_not_depend_on_workers_or_batches() {
+    for engine in engines() {
+        for (model, shape) in [(mlp(), &[37][..]), (conv_net(), &[3, 9, 11])] {
+            let x = rows(5, 50, shape);
+            let reference = map(&Workers::with_count(engine.as_ref(), &model, 4, 1).unwrap(), &x);
+            for count in 1..=3 {
+                let workers = Workers::with_count(engine.as_ref(), &model, 4, count).unwrap();
+                for batch in [1, 3, 7, 50] {
+                    let parts: Vec<_> = x
+                        .axis_chunks_iter(Axis(0), batch)
+                        .map(|part| map(&workers, &part.to_owned()))
+                        .collect();
+                    let views: Vec<_> = parts.iter().map(|p| p.view()).collect();
+                    let all = ndarray::concatenate(Axis(0), &views).unwrap();
+                    assert_eq!(bits(&all), bits(&reference), "{} {count} {batch}", engine.name());
+                }
+            }
+        }
+    }
+}
+
+/// The largest difference, in units in the last place, between a row's results at different positions.
+fn row_order_difference(engine: &dyn Engine, model: &Model, shape: &[usize], micro_batch: usize) -> u32 {
+    let x = rows(11, 33, shape);
+    let workers = Workers::with_count(engine, model, micro_batch, 1).unwrap();
+    let straight = map(&workers, &x);
+    // A permutation without fixed pattern, and the reversal.
+    let shuffled: Vec<usize> = (0..33).map(|i| (i * 7 + 5) % 33).collect();
+    let reversed: Vec<usize> = (0..33).rev().collect();
+    let mut worst = 0;
+    for order in [shuffled, reversed] {
+        let permuted = map(&workers, &x.select(Axis(0), &order));
+        let expected = straight.select(Axis(0), &order);
+        let differences = permuted.iter().zip(&expected).map(|(a, b)| a.to_bits().abs_diff(b.to_bits()));
+        worst = worst.max(differences.max().unwrap_or(0));
+    }
+    worst
+}
+
+#[test]
+fn a_rows_place_in_the_micro_batch_does_not_matter() {
+    let node = Node::new;
+    let one = |op: &str| vec![node("Abs", &["x"], &["a"]), node(op, &["a"], &["y"])];
+    let mut cases = vec![("mlp", mlp(), vec![37]), ("conv net", conv_net(), vec![3, 9, 11])];
+    for op in
+        ["Sigmoid", "Tanh", "Exp", "Erf", "Softmax", "Softplus", "Sqrt", "Sin", "Log", "Elu", "HardSwish"]
+    {
+        cases.push((op, graph(&[37], &[], one(op)), vec![37]));
+    }
+    let depthwise = conv("w", "x", "y", 1).with("group", 12);
+    cases.push((
+        "depthwise",
+        graph(&[12, 9, 9], &[("w", weight(1, &[12, 1, 3, 3]))], vec![depthwise]),
+        vec![12, 9, 9],
+    ));
+    let mut transposed = conv("w", "x", "y", 2);
+    transposed.op = "ConvTranspose".to_string();
+    cases.push((
+        "transposed",
+        graph(&[8, 7, 7], &[("w", weight(1, &[8, 5, 3, 3]))], vec![transposed]),
+        vec![8, 7, 7],
+    ));
+    let attention = vec![
+        node("Transpose", &["x"], &["t"]).with("perm", vec![0, 2, 1]),
+        node("MatMul", &["x", "t"], &["s"]),
+        node("Softmax", &["s"], &["p"]).with("axis", -1),
+        node("MatMul", &["p", "x"], &["y"]),
+    ];
+    cases.push(("attention", graph(&[7, 5], &[], attention), vec![7, 5]));
+    let norm = vec![node("LayerNormalization", &["x", "g"], &["y"])];
+    cases.push(("layer norm", graph(&[7, 5], &[("g", weight(1, &[5]))], norm), vec![7, 5]));
+    let sum = || vec![node("ReduceSum", &["x", "axes"], &["y"])];
+    let axes = [("axes", TensorData::ints(&[1, 2]))];
+    cases.push(("sum of 36", graph(&[6, 6], &axes, sum()), vec![6, 6]));
+    // ONNX Runtime sums a row from where it is aligned, so rows of 35 numbers differ in their last bits:
+    // only in a micro-batch of one row do they all start alike.
+    let odd_sum = graph(&[7, 5], &axes, sum());
+    for engine in engines() {
+        for micro_batch in [1, 4, 16] {
+            for (name, model, shape) in &cases {
+                let difference = row_order_difference(engine.as_ref(), model, shape, micro_batch);
+                assert_eq!(difference, 0, "{}: {name}, micro-batch {micro_batch}", engine.name());
+            }
+        }
+        assert_eq!(row_order_difference(engine.as_ref(), &odd_sum, &[7, 5], 1), 0, "{}", engine.name());
+    }
+}
+
+#[test]
+fn an_empty_batch_has_no_rows() {
+    for engine in engines() {
+        let workers = Workers::new(engine.as_ref(), &mlp(), 4).unwrap();
+        assert_eq!(map(&workers, &rows(1, 0, &[37])).shape(), [0, 10]);
+    }
+}
+
+#[test]
+fn several_threads_share_workers() {
+    for engine in engines() {
+        let workers = Workers::with_count(engine.as_ref(), &mlp(), 4, 2).unwrap();
+        std::thread::scope(|scope| {
+            for seed in 0..4 {
+                let workers = &workers;
+                scope.spawn(move || {
+                    let x = rows(seed, 30, &[37]);
+                    let first = map(workers, &x);
+                    assert_eq!(bits(&map(workers, &x)), bits(&first));
+                });
+            }
+        });
+    }
+}
+
+/// `x [N, 2]`, shared `w [2]`, to the sum over rows of `x * w`: an output without rows.
+fn summed() -> Model {
+    model(Graph {
+        inputs: vec![
+            ValueInfo::new("x", DType::F32, &[Dim::from("N"), Dim::from(2usize)]),
+            ValueInfo::new("w", DType::F32, &[2usize]),
+        ],
+        outputs: vec![ValueInfo::new("y", DType::F32, &[2usize])],
+        initializers: [("axes".to_string(), TensorData::ints(&[0]))].into(),
+        nodes: vec![
+            Node::new("Mul", &["x", "w"], &["xw"]),
+            Node::new("ReduceSum", &["xw", "axes"], &["y"]).with("keepdims", 0),
+        ],
+        ..Graph::default()
+    })
+}
+
+#[test]
+fn outputs_without_rows_come_in_order() {
+    let x = Array::from_shape_fn((7, 2), |(i, j)| (10 * i + j) as f32);
+    let w = array![1.0f32, 2.0];
+    for engine in engines() {
+        let workers = Workers::with_count(engine.as_ref(), &summed(), 3, 2).unwrap();
+        let mut seen = Vec::new();
+        workers
+            .run_each(&[("x", (&x).into())], &[("w", (&w).into())], |rows, outputs| {
+                seen.push((rows, outputs));
+                Ok(())
+            })
+            .unwrap();
+        // The last micro-batch is one row, not three copies of it.
+        let sum = |a: f32, b: f32| vec![Tensor::from(array![a, b])];
+        assert_eq!(seen, [(0..3, sum(30.0, 66.0)), (3..6, sum(120.0, 246.0)), (6..7, sum(60.0, 122.0))]);
+
+        let stop = |_, _| Err(Error::Zero { what: "test" });
+        let result = workers.run_each(&[("x", (&x).into())], &[("w", (&w).into())], stop);
+        assert_eq!(result.unwrap_err().to_string(), "test must be at least 1");
+    }
+}
+
+#[test]
+fn integers_and_booleans_pass_both_ways() {
+    let model = model(Graph {
+        inputs: vec![
+            ValueInfo::new("i", DType::I64, &["N"]),
+            ValueInfo::new("j", DType::I32, &["N"]),
+            ValueInfo::new("b", DType::Bool, &["N"]),
+        ],
+        outputs: vec![
+            ValueInfo::new("sum", DType::I64, &["N"]),
+            ValueInfo::new("narrow", DType::I32, &["N"]),
+            ValueInfo::new("not", DType::Bool, &["N"]),
+        ],
+        nodes: vec![
+            Node::new("Cast", &["j"], &["wide"]).with("to", i64::from(DType::I64.code())),
+            Node::new("Add", &["i", "wide"], &["sum"]),
+            Node::new("Cast", &["sum"], &["narrow"]).with("to", i64::from(DType::I32.code())),
+            Node::new("Not", &["b"], &["not"]),
+        ],
+        ..Graph::default()
+    });
+    let (i, j, b) = (array![1i64, -2, 3], array![10i64, 20, 30], array![true, false, true]);
+    let large = array![1i64 << 40, 0, 0];
+    for engine in engines() {
+        let workers = Workers::with_count(engine.as_ref(), &model, 2, 1).unwrap();
+        let outputs = workers.map(&[("i", (&i).into()), ("j", (&j).into()), ("b", (&b).into())]).unwrap();
+        let sum = array![11i64, 18, 33];
+        assert_eq!(outputs, [sum.clone().into(), sum.into(), array![false, true, false].into()]);
+
+        let refused = workers.map(&[("i", (&i).into()), ("j", (&large).into()), ("b", (&b).into())]);
+        assert_eq!(
+            refused.unwrap_err().to_string(),
+            "input 'j' holds 1099511627776, which does not fit the 32-bit integers it is computed in"
+        );
+    }
+}
+
+fn message(result: Result<impl Sized, Error>) -> String {
+    result.err().expect("this must be refused").to_string()
+}
+
+#[test]
+fn doubles_run_on_onnx_runtime_only() {
+    let model = model(Graph {
+        inputs: vec![ValueInfo::new("x", DType::F64, &["N"])],
+        outputs: vec![ValueInfo::new("y", DType::F64, &["N"])],
+        nodes: vec![Node::new("Exp", &["x"], &["y"])],
+        ..Graph::default()
+    });
+    assert_eq!(
+        message(engines()[0].load(&model)),
+        "RTen does not run float64, the type of 'x'; use --engine ort, or export the model in float32"
+    );
+    let x = array![0.5f64, 1.0];
+    if let Some(ort) = ort() {
+        let y = ort.load(&model).unwrap().run(&[("x", (&x).into())]).unwrap().swap_remove(0);
+        let error = (y.into_f64().unwrap() - x.mapv(f64::exp)).mapv(f64::abs).sum();
+        assert!(error < 1e-14, "{error}");
+    }
+    let hidden = graph(
+        &[2],
+        &[],
+        vec![
+            Node::new("Cast", &["x"], &["d"]).with("to", i64::from(DType::F64.code())),
+            Node::new("Cast", &["d"], &["y"]).with("to", i64::from(DType::F32.code())),
+        ],
+    );
+    assert!(message(engines()[0].load(&hidden)).contains("the type of 'd'"));
+}
+
+#[test]
+fn a_wrong_input_is_one_clear_sentence() {
+    for engine in engines() {
+        let workers = Workers::with_count(engine.as_ref(), &mlp(), 4, 1).unwrap();
+        let of = |name, x: TensorView| message(workers.map(&[(name, x)]));
+        let (good, wide, double) = (rows(1, 5, &[37]), rows(1, 5, &[38]), rows(1, 5, &[37]).mapv(f64::from));
+        assert_eq!(of("z", (&good).into()), "the model has no input 'z'; its inputs are 'x'");
+        assert_eq!(of("x", (&wide).into()), "input 'x' has shape [4, 38], but the model takes [N=4, 37]");
+        assert_eq!(of("x", (&double).into()), "input 'x' is float64, but the model takes float32");
+
+        let workers = Workers::with_count(engine.as_ref(), &summed(), 4, 1).unwrap();
+        let (x, w) = (array![[1.0f32, 2.0]], array![1.0f32, 2.0]);
+        assert_eq!(
+            message(workers.map(&[("x", (&x).into()), ("w", (&w).into())])),
+            "input 'w' has shape [2], but the inputs of a batch share a first axis, here of 1"
+        );
+    }
+}
+
+#[test]
+fn an_output_without_rows_is_not_a_map() {
+    let axes = [("axes", TensorData::ints(&[0]))];
+    let model = graph(&[3], &axes, vec![Node::new("ReduceSum", &["x", "axes"], &["y"]).with("keepdims", 0)]);
+    for engine in engines() {
+        let workers = Workers::with_count(engine.as_ref(), &model, 4, 1).unwrap();
+        let x = rows(1, 5, &[3]);
+        let message = message(workers.map(&[("x", (&x).into())]));
+        assert!(message.starts_with("output 'y' has shape [3] for 4 rows of input"), "{message}");
+    }
+}
+
+#[test]
+fn an_op_that_the_engine_lacks_is_named() {
+    let selu = graph(&[3], &[], vec![Node::new("Selu", &["x"], &["y"])]);
+    assert_eq!(
+        message(engines()[0].load(&selu)),
+        "RTen cannot load the model: at node 'y' (Selu), Selu operator not supported or not enabled; ONNX \
+         Runtime runs more models (--engine ort)"
+    );
+    let unknown = graph(&[3], &[], vec![Node::new("Frobnicate", &["x"], &["y"])]);
+    for engine in engines() {
+        let message = message(engine.load(&unknown));
+        let start = format!("{} cannot load the model: at node 'y' (Frobnicate), ", engine.name());
+        assert!(message.starts_with(&start), "{message}");
+        assert!(!message.contains('\n'), "{message}");
+    }
+}
+
+#[test]
+fn a_failing_node_is_named() {
+    let model = graph(
+        &[3],
+        &[("w", weight(1, &[5]))],
+        vec![Node::new("Neg", &["x"], &["n"]), Node::new("Add", &["n", "w"], &["y"])],
+    );
+    let mut model = model;
+    model.graph.inputs[0].shape = None;
+    for engine in engines() {
+        let x = rows(1, 2, &[3]);
+        let program = engine.load(&model);
+        let message = match program {
+            Ok(mut program) => message(program.run(&[("x", (&x).into())])),
+            Err(error) => error.to_string(),
+        };
+        let start = format!("{} failed on inputs x: float32[2, 3]: at node 'y' (Add), ", engine.name());
+        assert!(message.starts_with(&start), "{message}");
+        assert!(message.contains("broadcast") && !message.contains(".h:"), "{message}");
+    }
+}
+
+#[test]
+fn engines_say_what_they_are() {
+    let engines = engines();
+    assert_eq!(engines[0].name(), "RTen");
+    assert_eq!(engines[0].weight_gradient(), WeightGradient::TransposedConv);
+    if let Some(ort) = ort() {
+        assert_eq!(ort.name(), "ONNX Runtime");
+        assert!(ort.version().starts_with("1."), "{}", ort.version());
+        assert_eq!(ort.weight_gradient(), WeightGradient::Im2col);
+    }
+}
+
+#[test]
+fn a_provider_that_is_not_there_is_refused() {
+    if ort().is_none() {
+        return;
+    }
+    // No library has both CoreML and DirectML.
+    let refusals: Vec<_> = [Provider::CoreMl, Provider::DirectMl]
+        .into_iter()
+        .filter_map(|provider| {
+            let config = EngineConfig { kind: EngineKind::Ort, provider, ..EngineConfig::default() };
+            config.build().err().map(|e| e.to_string())
+        })
+        .collect();
+    assert!(
+        refusals[0].contains("this ONNX Runtime was built without it; available here: cpu"),
+        "{refusals:?}"
+    );
+}
+
+/// An engine whose programs panic.
+#[derive(Debug)]
+struct Panicking;
+
+impl Engine for Panicking {
+    fn name(&self) -> &'static str {
+        "Panicking"
+    }
+    fn version(&self) -> &str {
+        "0"
+    }
+    fn weight_gradient(&self) -> WeightGradient {
+        WeightGradient::Im2col
+    }
+    fn workers(&self) -> usize {
+        2
+    }
+    fn load_many(&self, _: &Model, count: usize) -> Result<Vec<Box<dyn Program>>, Error> {
+        Ok((0..count).map(|_| Box::new(PanickingProgram) as Box<dyn Program>).collect())
+    }
+}
+
+struct PanickingProgram;
+
+impl Program for PanickingProgram {
+    fn run(&mut self, _: &[(&str, TensorView)]) -> Result<Vec<Tensor>, Error> {
+        panic!("this panic is part of the test")
+    }
+}
+
+#[test]
+fn a_panic_in_an_engine_is_an_error() {
+    let workers = Workers::new(&Panicking, &mlp(), 4).unwrap();
+    let x = rows(1, 50, &[37]);
+    for _ in 0..3 {
+        assert_eq!(
+            message(workers.map(&[("x", (&x).into())])),
+            "Panicking failed on inputs x: float32[4, 37]: it panicked (this panic is part of the test)"
+        );
+    }
+}

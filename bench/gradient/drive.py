@@ -137,7 +137,10 @@ def main():
     others = [name for name in names if name not in peers]
 
     everything = {}
-    print(f"Milliseconds for 50 inputs, {threads} threads: median (quartiles) of {arguments.rounds} rounds.\n")
+    print(
+        f"Milliseconds for 50 inputs, {threads} threads: median (quartiles) of {arguments.rounds} rounds. "
+        f"{os.cpu_count()} processors, load {os.getloadavg()[0]:.1f} before the start.\n"
+    )
     row(["width", "what", *names, *(f"{name} / faster torch" for name in others)])
     row(["---"] * (2 + len(names) + len(others)))
     for width in WIDTHS:

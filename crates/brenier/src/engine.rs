@@ -32,7 +32,7 @@
 //! # Ok::<(), brenier::Error>(())
 //! ```
 
-use onnx_grad::Model;
+use onnx_grad::{Model, WeightGradient};
 
 use crate::error::Result;
 
@@ -41,6 +41,7 @@ mod library;
 mod ort;
 mod provider;
 mod rten;
+mod rten_sign;
 mod signature;
 mod tensor;
 mod workers;
@@ -84,15 +85,4 @@ pub trait Program: Send {
     /// Every input of the model must be given once, by name and in any order. Inputs in standard layout
     /// are not copied.
     fn run(&mut self, inputs: &[(&str, TensorView)]) -> Result<Vec<Tensor>>;
-}
-
-/// How the gradient with respect to a convolution's weight is written as a graph.
-///
-/// Both forms compute the same sums. Which one is faster by a factor of two or three depends on the engine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WeightGradient {
-    /// A `Conv` of the transposed input with the transposed output gradient (batch and channel swapped).
-    TransposedConv,
-    /// The input's patches as rows of a matrix (a depthwise `Conv` with one-hot weights), then a `MatMul`.
-    Im2col,
 }

@@ -21,6 +21,24 @@ pub enum Error {
     /// A graph is invalid or cannot be differentiated.
     #[error(transparent)]
     Graph(#[from] onnx_grad::Error),
+    /// A model cannot be explained as it is.
+    #[error("the model cannot be explained: {reason}; {remedy}")]
+    Predictor {
+        /// What stands in the way.
+        reason: String,
+        /// What to try.
+        remedy: &'static str,
+    },
+    /// A target is not an output of the model.
+    #[error("target {target} of row {row} is out of range: the model has {outputs} outputs, numbered from 0")]
+    Target {
+        /// The target asked for.
+        target: usize,
+        /// The number of outputs.
+        outputs: usize,
+        /// The row it was asked for.
+        row: usize,
+    },
     /// A name stands for none of the choices.
     #[error("there is no {what} '{found}'; choose one of {}", known.join(", "))]
     UnknownChoice {

@@ -3,5 +3,7 @@
 
 pub mod engine;
 mod error;
+mod predictor;
 
 pub use error::{Error, Result};
+pub use predictor::{OnnxPredictor, PredictorConfig, ValueAndGradient};

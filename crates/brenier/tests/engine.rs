@@ -1,26 +1,17 @@
 //! Both engines against results computed by hand, against each other, and against their own row order.
 #![allow(clippy::unwrap_used)]
 
+mod common;
+
 use std::sync::Arc;
 
 use brenier::Error;
 use brenier::engine::{
     Engine, EngineConfig, EngineKind, Program, Provider, Tensor, TensorView, WeightGradient, Workers,
 };
+use common::engines;
 use ndarray::{Array, ArrayD, Axis, Dimension, IxDyn, array};
 use onnx_grad::{DType, Dim, Graph, Model, Node, TensorData, ValueInfo};
-
-/// Both engines. Where ONNX Runtime is missing, tests fail with the remedy, unless told to do without.
-fn engines() -> Vec<Arc<dyn Engine>> {
-    let rten = EngineConfig::default().build().unwrap();
-    match (EngineConfig { kind: EngineKind::Ort, ..EngineConfig::default() }).build() {
-        Ok(ort) => vec![rten, ort],
-        Err(Error::NoOnnxRuntime { .. }) if std::env::var_os("BRENIER_TEST_WITHOUT_ORT").is_some() => {
-            vec![rten]
-        }
-        Err(error) => panic!("{error} (or set BRENIER_TEST_WITHOUT_ORT to test without it)"),
-    }
-}
 
 fn ort() -> Option<Arc<dyn Engine>> {
     engines().into_iter().nth(1)

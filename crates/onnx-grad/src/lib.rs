@@ -2,9 +2,11 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod build;
+mod cost;
 mod coverage;
 mod error;
 pub mod eval;
+mod floats;
 mod grad;
 mod graph;
 mod lower;
@@ -17,6 +19,7 @@ mod validate;
 mod write;
 
 pub use build::{Builder, Value};
+pub use cost::Cost;
 pub use coverage::{Coverage, Treatment, coverage, coverage_table};
 pub use error::{Error, Result};
 pub use grad::{GradOptions, ReluBackward, WeightGradient, grad, grad_with, gradient_name, seed_name};

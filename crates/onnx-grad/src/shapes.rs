@@ -10,6 +10,7 @@
 //! symbol of its own, and what contradicts itself is an error that names the node.
 
 pub(crate) mod dims;
+mod einsum;
 mod infer;
 mod layout;
 mod window;
@@ -20,6 +21,7 @@ use crate::error::Result;
 use crate::graph::{Dim, Graph, Node, ValueInfo};
 use crate::tensor::{DType, TensorData};
 
+pub(crate) use einsum::einsum_terms;
 pub(crate) use infer::{constant_value, conv_window, normalise_axis, reduced_axes};
 pub(crate) use layout::{pad_spec, slice_bounds, slice_spec};
 pub(crate) use window::Window;

@@ -8,6 +8,7 @@ use ndarray::{ArrayD, CowArray, IxDyn};
 use onnx_grad::{Attribute, DType, Graph, Model};
 use rten_tensor::Layout;
 
+use super::rten_sign::spell_out_sign;
 use super::signature::Signature;
 use super::{Engine, Program, Tensor, TensorView, WeightGradient};
 use crate::error::{Error, Result};
@@ -50,7 +51,8 @@ impl Engine for Rten {
 
     fn load_many(&self, model: &Model, count: usize) -> Result<Vec<Box<dyn Program>>> {
         refuse_f64(&model.graph)?;
-        let (signature, model) = Signature::of(model, Rten::NAME)?;
+        let model = spell_out_sign(model)?;
+        let (signature, model) = Signature::of(&model, Rten::NAME)?;
         let load_error = |node: Option<&str>, reason: String| Error::EngineLoad {
             engine: Rten::NAME,
             node: node.and_then(|name| signature.node_in(name)),

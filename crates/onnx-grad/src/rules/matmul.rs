@@ -4,6 +4,7 @@ use super::{Gradients, Step};
 use crate::build::Value;
 use crate::error::Result;
 use crate::graph::Attribute;
+use crate::shapes::einsum_terms;
 
 /// `dA = dy B^T`, `dB = A^T dy`, summed over the batch axes that were broadcast.
 pub(super) fn matmul(step: &mut Step<'_>) -> Gradients {
@@ -75,7 +76,10 @@ pub(super) fn gemm(step: &mut Step<'_>) -> Gradients {
 /// A label that only this operand has was summed over, so its gradient is the same along that axis.
 pub(super) fn einsum(step: &mut Step<'_>) -> Gradients {
     let dy = step.dy()?;
-    let (terms, output) = einsum_terms(step)?;
+    let ranks =
+        (0..step.node.inputs.len()).map(|i| Ok(step.shape(step.x(i)?)?.len())).collect::<Result<Vec<_>>>()?;
+    let (terms, output) = einsum_terms(step.node.string("equation", ""), &ranks)
+        .ok_or_else(|| step.malformed("its equation does not fit its inputs"))?;
     let mut sent = vec![None; terms.len()];
     for i in 0..terms.len() {
         if !step.wants(i) {
@@ -112,40 +116,4 @@ pub(super) fn einsum(step: &mut Step<'_>) -> Gradients {
         sent[i] = Some(step.b.sum_to(&gradient, operand)?);
     }
     Ok(sent)
-}
-
-/// One label for every axis: ellipses spelled out, and the output where it is left out.
-fn einsum_terms(step: &Step<'_>) -> Result<(Vec<String>, String)> {
-    let equation: String = step.node.string("equation", "").chars().filter(|c| !c.is_whitespace()).collect();
-    let (inputs, output) = match equation.split_once("->") {
-        Some((inputs, output)) => (inputs.to_string(), Some(output.to_string())),
-        None => (equation, None),
-    };
-    let terms: Vec<&str> = inputs.split(',').collect();
-    if terms.len() != step.node.inputs.len() {
-        return Err(step.malformed(format!("its equation has {} terms", terms.len())));
-    }
-    let free: Vec<char> = ('A'..='Z').rev().filter(|c| !inputs.contains(*c)).collect();
-    let mut widest = 0;
-    let mut spelled = Vec::new();
-    for (i, term) in terms.iter().enumerate() {
-        let rank = step.shape(step.x(i)?)?.len();
-        spelled.push(if term.contains("...") {
-            let hidden = rank.saturating_sub(term.chars().filter(|c| *c != '.').count());
-            let letters = free.get(..hidden).ok_or_else(|| step.malformed("it has too many axes"))?;
-            widest = widest.max(hidden);
-            // The last hidden axes of all operands belong together.
-            term.replace("...", &letters.iter().rev().collect::<String>())
-        } else {
-            term.to_string()
-        });
-    }
-    let hidden: String = free[..widest].iter().rev().collect();
-    let output = output.map(|o| o.replace("...", &hidden)).unwrap_or_else(|| {
-        let all: String = terms.concat().replace('.', "");
-        let mut once: Vec<char> = all.chars().filter(|c| all.matches(*c).count() == 1).collect();
-        once.sort_unstable();
-        hidden.chars().chain(once).collect()
-    });
-    Ok((spelled, output))
 }

@@ -1,9 +1,9 @@
 //! One node's outputs from its inputs: element types, sizes, contents.
 
+use super::Fact;
 use super::dims::{self, Product};
 use super::layout;
 use super::window::Window;
-use super::{Fact, MAX_CONTENT};
 use crate::error::{Error, Result};
 use crate::graph::{Attribute, Dim, Node};
 use crate::tensor::{DType, TensorData};
@@ -45,11 +45,22 @@ pub(super) fn infer(node: &Node, inputs: &[&Fact]) -> Result<Vec<Fact>> {
             Ok(vec![fact])
         }
         "And" | "Or" | "Xor" | "Equal" | "Greater" | "GreaterOrEqual" | "Less" | "LessOrEqual" => {
-            one(Some(DType::Bool), broadcast(node, inputs)?)
+            let mut fact = typed(Some(DType::Bool), broadcast(node, inputs)?);
+            if let ("Equal", [a, b]) = (node.op.as_str(), inputs) {
+                fact.content = elementwise(&[a, b], |v| equal(&v[0], &v[1]));
+            }
+            Ok(vec![fact])
         }
         "Where" => {
             let value = inputs.get(1).copied().unwrap_or(&nothing);
-            one(value.dtype, broadcast(node, inputs)?)
+            let mut fact = typed(value.dtype, broadcast(node, inputs)?);
+            fact.content = elementwise(inputs, |v| match v {
+                [Dim::Known(0), _, other] => other.clone(),
+                [Dim::Known(_), value, _] => value.clone(),
+                [_, value, other] if value.same(other) => value.clone(),
+                _ => Dim::Unknown,
+            });
+            Ok(vec![fact])
         }
         "Not" | "IsNaN" | "IsInf" => one(Some(DType::Bool), x.shape.clone()),
         "MatMul" => one(x.dtype, matmul(node, inputs)?),
@@ -72,7 +83,13 @@ pub(super) fn infer(node: &Node, inputs: &[&Fact]) -> Result<Vec<Fact>> {
                 s.iter().enumerate().map(|(i, d)| if i < 2 { d.clone() } else { Dim::Known(1) }).collect()
             }),
         ),
-        op if op.starts_with("Reduce") => reduce(node, inputs).map(|s| vec![typed(x.dtype, s)]),
+        op if op.starts_with("Reduce") => {
+            let mut fact = typed(x.dtype, reduce(node, inputs)?);
+            if let ("ReduceProd", Some(content), Some(1)) = (op, &x.content, x.rank()) {
+                fact.content = Some(vec![count(content)]);
+            }
+            Ok(vec![fact])
+        }
         "ArgMax" | "ArgMin" => {
             let shape = match &x.shape {
                 Some(shape) => {
@@ -218,32 +235,48 @@ fn broadcast(node: &Node, inputs: &[&Fact]) -> Result<Option<Vec<Dim>>> {
     Ok(Some(shape))
 }
 
+/// The content of an elementwise operator on small integer tensors; one element goes with many.
+fn elementwise(inputs: &[&Fact], combine: impl Fn(&[Dim]) -> Dim) -> Option<Vec<Dim>> {
+    let contents: Vec<&Vec<Dim>> = inputs.iter().map(|f| f.content.as_ref()).collect::<Option<_>>()?;
+    let count = contents.iter().map(|c| c.len()).max()?;
+    if contents.iter().any(|c| c.len() != 1 && c.len() != count) {
+        return None;
+    }
+    let at = |i: usize| -> Vec<Dim> {
+        contents.iter().map(|c| c[if c.len() == 1 { 0 } else { i }].clone()).collect()
+    };
+    Some((0..count).map(|i| combine(&at(i))).collect())
+}
+
+/// Whether two sizes are equal, as far as it can be told: a symbol is never negative.
+fn equal(a: &Dim, b: &Dim) -> Dim {
+    match (a, b) {
+        (Dim::Known(a), Dim::Known(b)) => Dim::Known(i64::from(a == b)),
+        (Dim::Symbol { .. }, Dim::Known(n)) | (Dim::Known(n), Dim::Symbol { .. }) if *n < 0 => Dim::Known(0),
+        (a, b) if a.same(b) => Dim::Known(1),
+        _ => Dim::Unknown,
+    }
+}
+
 /// The content of integer arithmetic on shapes.
 fn arithmetic(node: &Node, inputs: &[&Fact]) -> Option<Vec<Dim>> {
     let [a, b] = inputs else { return None };
     if a.dtype?.is_float() {
         return None;
     }
-    let (a, b) = (a.content.as_ref()?, b.content.as_ref()?);
-    let count = if a.len() == 1 { b.len() } else { a.len() };
-    if b.len() != 1 && b.len() != count {
-        return None;
-    }
-    let at = |v: &[Dim], i: usize| v[if v.len() == 1 { 0 } else { i }].clone();
-    let combine = |a: &Dim, b: &Dim| match (node.op.as_str(), a, b) {
-        ("Add", _, _) => dims::add(a, b),
-        ("Sub", _, _) => dims::sub(a, b),
-        ("Mul", _, _) => dims::mul(a, b),
+    elementwise(&[a, b], |v| match (node.op.as_str(), &v[0], &v[1]) {
+        ("Add", a, b) => dims::add(a, b),
+        ("Sub", a, b) => dims::sub(a, b),
+        ("Mul", a, b) => dims::mul(a, b),
         ("Div", Dim::Known(x), Dim::Known(y)) if *y != 0 => {
             x.checked_div(*y).map_or(Dim::Unknown, Dim::Known)
         }
-        ("Div", _, _) => dims::div_exact(a, b),
+        ("Div", a, b) => dims::div_exact(a, b),
         ("Mod", Dim::Known(x), Dim::Known(y)) if *y > 0 => Dim::Known(x.rem_euclid(*y)),
         ("Max", Dim::Known(x), Dim::Known(y)) => Dim::Known(*x.max(y)),
         ("Min", Dim::Known(x), Dim::Known(y)) => Dim::Known(*x.min(y)),
         _ => Dim::Unknown,
-    };
-    (count <= MAX_CONTENT).then(|| (0..count).map(|i| combine(&at(a, i), &at(b, i))).collect())
+    })
 }
 
 fn check_equal(node: &Node, a: &Dim, b: &Dim, x: &Fact, w: &Fact) -> Result<()> {

@@ -1,6 +1,7 @@
 //! Shapes of the operators that move elements: reshaping, slicing, joining, indexing.
 
 use super::dims::{self, Product};
+use super::einsum::einsum_terms;
 use super::infer::{axis_of, count, malformed, normalise_axis, show, typed};
 use super::{Fact, MAX_CONTENT};
 use crate::error::Result;
@@ -434,21 +435,17 @@ fn resize(node: &Node, x: &Fact, inputs: &[&Fact]) -> Result<Option<Vec<Dim>>> {
     Ok(Some(resized))
 }
 
-/// The shape of an einsum without ellipsis; others are not followed.
 fn einsum(node: &Node, inputs: &[&Fact]) -> Option<Vec<Dim>> {
-    let equation: String = node.string("equation", "").chars().filter(|c| !c.is_whitespace()).collect();
-    let (terms, output) = equation.split_once("->")?;
-    if equation.contains('.') {
-        return None;
-    }
+    let ranks: Vec<usize> = inputs.iter().map(|f| f.rank()).collect::<Option<_>>()?;
+    let (terms, output) = einsum_terms(node.string("equation", ""), &ranks)?;
     let mut sizes: Vec<(char, Dim)> = Vec::new();
-    for (term, fact) in terms.split(',').zip(inputs) {
-        let shape = fact.shape.as_ref().filter(|s| s.len() == term.chars().count())?;
-        sizes.extend(term.chars().zip(shape.iter().cloned()));
+    for (term, fact) in terms.iter().zip(inputs) {
+        sizes.extend(term.chars().zip(fact.shape.iter().flatten().cloned()));
     }
+    // An axis of size 1 may be broadcast: the largest known size counts.
     let size = |label: char| {
-        let all = sizes.iter().filter(|(l, _)| *l == label).map(|(_, d)| d);
-        all.clone().find(|d| d.known().is_some()).or_else(|| all.clone().next()).cloned()
+        let all = || sizes.iter().filter(|(l, _)| *l == label).map(|(_, d)| d);
+        all().max_by_key(|d| d.known().unwrap_or(if **d == Dim::Unknown { 0 } else { 1 })).cloned()
     };
     output.chars().map(size).collect()
 }

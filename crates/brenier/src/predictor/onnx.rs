@@ -1,0 +1,285 @@
+//! A user's ONNX model as a predictor: scores, and the gradient of one score a row.
+//!
+//! ```text
+//! scores    f(x)                     [N, C]
+//! gradients d f_c(x) / dx, c by row  [N, ...]
+//! ```
+//!
+//! The gradient graph takes a seed of the shape of the scores; a one-hot row picks the target of that row,
+//! so a batch may mix targets. Both graphs run in [`Workers`], in micro-batches that the model fixes.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use ndarray::{Array2, ArrayD, ArrayViewD, Ix2};
+use onnx_grad::{Builder, DType, Dim, GradOptions, Graph, Model, ReluBackward, grad_with, lower, seed_name};
+
+use super::logits::cut_final_activation;
+use super::micro_batch::micro_batch;
+use crate::engine::{Engine, EngineConfig, EngineKind, Tensor, Workers};
+use crate::error::{Error, Result};
+
+/// The name of the scores in the graphs made here.
+const SCORES: &str = "brenier/scores";
+
+/// How a model is turned into a predictor.
+#[derive(Debug, Clone, Default)]
+pub struct PredictorConfig {
+    /// The engine that runs it.
+    pub engine: EngineConfig,
+    /// The output to explain; the first where not given.
+    pub output: Option<String>,
+    /// The shape of one input without the batch, where the file leaves sizes open.
+    pub input_shape: Option<Vec<usize>>,
+    /// Explain probabilities as they are, instead of the logits before a final `Softmax` or `Sigmoid`.
+    pub keep_final_activation: bool,
+    /// How `Relu` sends gradients back.
+    pub relu: ReluBackward,
+}
+
+/// A model, ready to be explained.
+#[derive(Debug)]
+pub struct OnnxPredictor {
+    input: String,
+    dtype: DType,
+    shape: Vec<usize>,
+    outputs: usize,
+    notices: Vec<String>,
+    forward: Workers,
+    gradient: Workers,
+    engine: Arc<dyn Engine>,
+}
+
+/// The scores of a batch and the gradients of each row's target.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ValueAndGradient {
+    /// All scores, `[N, C]`.
+    pub scores: Array2<f64>,
+    /// The gradient of the target's score, `[N, ...]`.
+    pub gradients: ArrayD<f64>,
+}
+
+impl OnnxPredictor {
+    /// Loads an ONNX file.
+    pub fn load(path: impl AsRef<Path>, config: &PredictorConfig) -> Result<OnnxPredictor> {
+        OnnxPredictor::new(&Model::load(path)?, config)
+    }
+
+    /// Takes a model that is in memory already.
+    pub fn new(model: &Model, config: &PredictorConfig) -> Result<OnnxPredictor> {
+        let engine = config.engine.build()?;
+        let mut notices = Vec::new();
+        let graph = prepare(model, config, &mut notices)?;
+        let input = graph.inputs[0].clone();
+        let shape = row_shape(&graph)?;
+        let outputs = graph.outputs[0].shape.as_ref().and_then(|s| s.get(1)).and_then(Dim::known);
+        let outputs = outputs.and_then(|n| usize::try_from(n).ok()).ok_or_else(|| Error::Predictor {
+            reason: format!("the size of output '{}' is not known", graph.outputs[0].name),
+            remedy: "export the model with fixed sizes for all axes but the batch",
+        })?;
+        let options = GradOptions { relu: config.relu, weight_gradient: engine.weight_gradient() };
+        let gradient = grad_with(&graph, &[SCORES], &[&input.name], options)?;
+        let row_dependent = config.engine.kind == EngineKind::Ort;
+        let with = |graph: Graph| Model { graph, ..model.clone() };
+        let rows = |graph: &Graph| micro_batch(graph, row_dependent);
+        let forward_rows = rows(&graph)?;
+        let gradient_rows = rows(&gradient)?;
+        Ok(OnnxPredictor {
+            forward: Workers::new(engine.as_ref(), &with(graph), forward_rows)?,
+            gradient: Workers::new(engine.as_ref(), &with(gradient), gradient_rows)?,
+            input: input.name,
+            dtype: input.dtype,
+            shape,
+            outputs,
+            notices,
+            engine,
+        })
+    }
+
+    /// The shape of one input, without the batch.
+    pub fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    /// The number of scores.
+    pub fn outputs(&self) -> usize {
+        self.outputs
+    }
+
+    /// What the user should know, such as a softmax that was cut off.
+    pub fn notices(&self) -> &[String] {
+        &self.notices
+    }
+
+    /// The engine that runs the model.
+    pub fn engine(&self) -> &dyn Engine {
+        self.engine.as_ref()
+    }
+
+    /// All scores of a batch `[N, ...]`, as `[N, C]`.
+    pub fn scores(&self, x: ArrayViewD<f32>) -> Result<Array2<f64>> {
+        self.check(&x)?;
+        let x = self.feed(x);
+        let outputs = self.forward.map(&[(&self.input, x.view())])?;
+        matrix(outputs.into_iter().next())
+    }
+
+    /// All scores of a batch, and for every row the gradient of its target's score.
+    pub fn value_and_grad(&self, x: ArrayViewD<f32>, targets: &[usize]) -> Result<ValueAndGradient> {
+        self.check(&x)?;
+        let rows = x.shape()[0];
+        if targets.len() != rows {
+            return Err(Error::Shape {
+                what: "the list of targets".to_string(),
+                expected: vec![rows],
+                found: vec![targets.len()],
+            });
+        }
+        let mut seed = Array2::<f32>::zeros((rows, self.outputs));
+        for (row, &target) in targets.iter().enumerate() {
+            match seed.get_mut((row, target)) {
+                Some(entry) => *entry = 1.0,
+                None => return Err(Error::Target { target, outputs: self.outputs, row }),
+            }
+        }
+        let (x, seed) = (self.feed(x), self.feed(seed.view().into_dyn()));
+        let outputs = self.gradient.map(&[(&self.input, x.view()), (&seed_name(SCORES), seed.view())])?;
+        let mut outputs = outputs.into_iter();
+        let scores = matrix(outputs.next())?;
+        let gradients = floats(outputs.next())?;
+        Ok(ValueAndGradient { scores, gradients })
+    }
+
+    fn check(&self, x: &ArrayViewD<f32>) -> Result<()> {
+        match x.shape() {
+            [_, rest @ ..] if rest == self.shape => Ok(()),
+            found => Err(Error::Shape {
+                what: format!("the batch for input '{}'", self.input),
+                expected: std::iter::once(found.first().copied().unwrap_or(1))
+                    .chain(self.shape.iter().copied())
+                    .collect(),
+                found: found.to_vec(),
+            }),
+        }
+    }
+
+    /// The batch in the model's element type.
+    fn feed(&self, x: ArrayViewD<f32>) -> Tensor {
+        match self.dtype {
+            DType::F64 => x.mapv(f64::from).into(),
+            _ => x.to_owned().into(),
+        }
+    }
+}
+
+/// The graph from the one input to scores `[N, C]`, lowered, in float32 or float64.
+fn prepare(model: &Model, config: &PredictorConfig, notices: &mut Vec<String>) -> Result<Graph> {
+    let refuse = |reason: String, remedy| Error::Predictor { reason, remedy };
+    let mut graph = model.graph.with_floats(DType::F16, DType::F32);
+    let output = match &config.output {
+        Some(name) => name.clone(),
+        None => graph.outputs.first().map(|o| o.name.clone()).unwrap_or_default(),
+    };
+    if graph.output(&output).is_none() {
+        let known: Vec<&str> = graph.outputs.iter().map(|o| o.name.as_str()).collect();
+        let reason = format!("the model has no output '{output}'; it has {}", known.join(", "));
+        return Err(refuse(reason, "name one of them"));
+    }
+    graph.outputs.retain(|o| o.name == output);
+    graph.prune();
+    if graph.inputs.len() != 1 {
+        let known: Vec<&str> = graph.inputs.iter().map(|i| i.name.as_str()).collect();
+        let reason = format!("the model has {} inputs ({})", known.len(), known.join(", "));
+        return Err(refuse(reason, "a model to explain takes one input: export it with the others fixed"));
+    }
+    if !graph.inputs[0].dtype.is_float() {
+        let reason = format!("input '{}' is {}", graph.inputs[0].name, graph.inputs[0].dtype);
+        return Err(refuse(reason, "gradients need a float input: export the model from its embeddings on"));
+    }
+    fix_sizes(&mut graph, config.input_shape.as_deref())?;
+    let mut graph = lower(&graph, &[])?;
+    if !config.keep_final_activation {
+        notices.extend(cut_final_activation(&mut graph, &output));
+    }
+    flatten_scores(graph)
+}
+
+/// Replaces open sizes of the input by what the user says.
+fn fix_sizes(graph: &mut Graph, given: Option<&[usize]>) -> Result<()> {
+    let (Some(given), input) = (given, &mut graph.inputs[0]) else { return Ok(()) };
+    let batch = input.shape.as_ref().and_then(|s| s.first()).cloned().unwrap_or(Dim::symbol("N"));
+    let fixed: Vec<Dim> = std::iter::once(batch).chain(given.iter().map(|&n| n.into())).collect();
+    let fits = input.shape.as_ref().is_none_or(|shape| {
+        let pairs = shape.iter().zip(&fixed).skip(1);
+        shape.len() == fixed.len() && pairs.into_iter().all(|(s, f)| s.known().is_none_or(|_| s == f))
+    });
+    if !fits {
+        let declared: Vec<String> = input.shape.iter().flatten().map(Dim::to_string).collect();
+        return Err(Error::Predictor {
+            reason: format!(
+                "input '{}' is [{}], which {given:?} does not fit",
+                input.name,
+                declared.join(", ")
+            ),
+            remedy: "give the shape of one input without the batch",
+        });
+    }
+    input.shape = Some(fixed);
+    // What the file said of values in between was for open sizes.
+    graph.value_info.clear();
+    Ok(())
+}
+
+/// The shape of one row of the input.
+fn row_shape(graph: &Graph) -> Result<Vec<usize>> {
+    let input = &graph.inputs[0];
+    let open = || Error::Predictor {
+        reason: format!("the sizes of input '{}' are open", input.name),
+        remedy: "give them with --input-shape, such as --input-shape 3,224,224",
+    };
+    let shape = input.shape.as_ref().filter(|s| !s.is_empty()).ok_or_else(open)?;
+    shape[1..].iter().map(|d| d.known().and_then(|n| usize::try_from(n).ok()).ok_or_else(open)).collect()
+}
+
+/// Scores as a matrix, whatever axes the model gives them.
+fn flatten_scores(graph: Graph) -> Result<Graph> {
+    let output = graph.outputs[0].name.clone();
+    let mut source = graph;
+    source.outputs.clear();
+    let mut builder = Builder::extend(source, "brenier/")?;
+    let rank = builder.fact(&output).rank();
+    let scores = match rank {
+        Some(1) => builder.unsqueeze(&output, &[1]),
+        Some(2) => onnx_grad::Value::named(&output),
+        Some(rank) if rank > 2 => builder.op_with("Flatten", &[&output], &[("axis", 1i64.into())]),
+        _ => {
+            return Err(Error::Predictor {
+                reason: format!("output '{output}' has no batch axis, or its rank is not known"),
+                remedy: "explain an output of shape [batch, scores]",
+            });
+        }
+    };
+    builder.output(SCORES, &scores);
+    Ok(builder.finish()?)
+}
+
+fn floats(tensor: Option<Tensor>) -> Result<ArrayD<f64>> {
+    match tensor {
+        Some(Tensor::F32(array)) => Ok(array.mapv(f64::from)),
+        Some(Tensor::F64(array)) => Ok(array),
+        _ => Err(Error::Predictor {
+            reason: "the engine returned no floats".to_string(),
+            remedy: "try the other engine",
+        }),
+    }
+}
+
+fn matrix(tensor: Option<Tensor>) -> Result<Array2<f64>> {
+    let array = floats(tensor)?;
+    let shape = array.shape().to_vec();
+    array.into_dimensionality::<Ix2>().map_err(|_| Error::Shape {
+        what: "the scores".to_string(),
+        expected: vec![shape.first().copied().unwrap_or(0), 0],
+        found: shape,
+    })
+}

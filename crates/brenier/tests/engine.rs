@@ -6,12 +6,10 @@ mod common;
 use std::sync::Arc;
 
 use brenier::Error;
-use brenier::engine::{
-    Engine, EngineConfig, EngineKind, Program, Provider, Tensor, TensorView, WeightGradient, Workers,
-};
+use brenier::engine::{Engine, EngineConfig, EngineKind, Program, Provider, Tensor, TensorView, Workers};
 use common::engines;
 use ndarray::{Array, ArrayD, Axis, Dimension, IxDyn, array};
-use onnx_grad::{DType, Dim, Graph, Model, Node, TensorData, ValueInfo};
+use onnx_grad::{DType, Dim, Graph, Model, Node, TensorData, ValueInfo, WeightGradient};
 
 fn ort() -> Option<Arc<dyn Engine>> {
     engines().into_iter().nth(1)

@@ -13,7 +13,7 @@
 //! let y = b.op("Relu", &[&h]);
 //! b.output("y", &y);
 //! let graph = b.finish()?;
-//! assert_eq!(graph.nodes.len(), 2);
+//! assert_eq!(graph.outputs[0].shape, Some(vec![Dim::symbol("N"), Dim::Known(1)]));
 //! # Ok::<(), onnx_grad::Error>(())
 //! ```
 //!

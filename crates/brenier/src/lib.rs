@@ -1,5 +1,18 @@
 //! Feature attribution along transport geodesics.
 
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
 mod error;
+mod flow;
+mod path;
+mod predictor;
 
 pub use error::{Error, Result};
+pub use flow::{FieldFn, VelocityField};
+pub use path::{
+    Line, Method, Path, PathEvidence, Polyline, Reference, Reparameterised, Solver, Stepping,
+    Tableau, Trace, TraceConfig, TraceMode, Trajectory, curvature, flow_consistency_error,
+    geometric_path_straightness, kinetic_action, load_traces, reference_deviation,
+    relative_field_error, sample, save_traces, solve, trace,
+};
+pub use predictor::{Score, ScoreFn};

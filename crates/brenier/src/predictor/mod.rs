@@ -1,0 +1,5 @@
+//! The function being explained.
+
+mod score;
+
+pub use score::{Score, ScoreFn};

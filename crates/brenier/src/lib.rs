@@ -2,12 +2,19 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod attribute;
+pub mod data;
 mod error;
+mod evaluate;
 mod flow;
 mod path;
 mod predictor;
 
+pub use attribute::{
+    Certificate, Explanation, Limits, PathIntegral, Request, Rule, Verdict, gauss_legendre,
+};
 pub use error::{Error, Result};
+pub use evaluate::relative_attribution_error;
 pub use flow::{FieldFn, VelocityField};
 pub use path::{
     Line, Method, Path, PathEvidence, Polyline, Reference, Reparameterised, Solver, Stepping,

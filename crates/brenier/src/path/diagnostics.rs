@@ -3,7 +3,7 @@
 //! All of them work on the paper's discrete path: states `x_0 .. x_K` on the uniform grid `t_k = k/K`, as the
 //! rows of a matrix. [`sample`] takes them from any [`Path`]. `dt` is `1/K`.
 
-use ndarray::{Array1, Array2, ArrayView1, ArrayView2, s};
+use ndarray::{Array2, ArrayView1, ArrayView2, s};
 
 use super::{Path, grid_time, stack_rows};
 use crate::{Error, Result, VelocityField, error};
@@ -130,10 +130,10 @@ pub fn reference_deviation(reference: ArrayView1<f64>) -> f64 {
     ((square(reference) / d).cbrt() - (1.0 - spread)) / spread.sqrt()
 }
 
-/// The reference and the sampled path's geometry in one go: `(action, gps)`.
-pub(crate) fn geometry(path: &dyn Path, steps: usize) -> Result<(f64, f64)> {
-    let mut before: Array1<f64> = path.at(0.0);
-    let start = before.clone();
+/// Action and straightness of a path on a grid, a point at a time: `(A, GPS)`.
+pub(crate) fn geometry(path: &dyn Path, steps: usize) -> (f64, f64) {
+    let start = path.at(0.0);
+    let mut before = start.clone();
     let (mut action, mut length) = (0.0, 0.0);
     for k in 1..=steps {
         let now = path.at(grid_time(0.0, 1.0, k, steps));
@@ -143,12 +143,12 @@ pub(crate) fn geometry(path: &dyn Path, steps: usize) -> Result<(f64, f64)> {
         before = now;
     }
     let distance = square((&before - &start).view()).sqrt();
-    Ok((
+    (
         action,
         if length == 0.0 {
             1.0
         } else {
             length / distance
         },
-    ))
+    )
 }

@@ -19,6 +19,7 @@ mod trajectory;
 use ndarray::{Array1, Array2};
 use serde::{Deserialize, Serialize};
 
+pub(crate) use diagnostics::geometry;
 pub use diagnostics::{
     curvature, flow_consistency_error, geometric_path_straightness, kinetic_action,
     reference_deviation, relative_field_error, sample,

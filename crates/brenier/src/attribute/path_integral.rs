@@ -330,12 +330,12 @@ impl Sum {
         let path = requests[row.request].path;
         let weight = match &row.weight {
             Some(Weight::Tangent(weight)) => *weight * path.derivative(row.time),
-            Some(Weight::Differences(terms)) => {
+            Some(Weight::Differences(scale, terms)) => {
                 let mut difference = Array1::zeros(gradient.len());
                 for &(coefficient, time) in terms {
                     difference.scaled_add(coefficient, &path.at(time));
                 }
-                difference
+                difference * *scale
             }
             None => return,
         };

@@ -138,7 +138,9 @@ impl Rule {
                 let node = nodes.node(k);
                 let weight = match node.weight {
                     Weight::Tangent(weight) => weight,
-                    Weight::Differences(terms) => terms.iter().map(|(c, t)| c * t).sum(),
+                    Weight::Differences(scale, terms) => {
+                        scale * terms.iter().map(|(c, t)| c * t).sum::<f64>()
+                    }
                 };
                 (node.time, weight)
             })
@@ -169,8 +171,9 @@ pub(crate) struct Node {
 
 /// By what the gradient is multiplied there.
 pub(crate) enum Weight {
-    /// A combination of the path's points, `sum_m c_m gamma(t_m)`, as pairs `(c, t)`.
-    Differences(Vec<(f64, f64)>),
+    /// A number times a combination of the path's points, `scale sum_m c_m gamma(t_m)`, as pairs `(c, t)`. The
+    /// `c` are small whole numbers that sum to zero: exact, so that a path far from the origin loses nothing.
+    Differences(f64, Vec<(f64, f64)>),
     /// A number times the path's tangent at the node.
     Tangent(f64),
 }
@@ -214,24 +217,30 @@ impl FixedRule {
         let (time, weight) = match self.rule {
             Rule::Left { steps } => (
                 at(k, steps),
-                Weight::Differences(vec![(1.0, at(k + 1, steps)), (-1.0, at(k, steps))]),
+                Weight::Differences(1.0, vec![(1.0, at(k + 1, steps)), (-1.0, at(k, steps))]),
             ),
             Rule::Right { steps } => (
                 at(k + 1, steps),
-                Weight::Differences(vec![(1.0, at(k + 1, steps)), (-1.0, at(k, steps))]),
+                Weight::Differences(1.0, vec![(1.0, at(k + 1, steps)), (-1.0, at(k, steps))]),
             ),
             Rule::Midpoint { steps } => (
                 at(2 * k + 1, 2 * steps),
-                Weight::Differences(vec![(1.0, at(k + 1, steps)), (-1.0, at(k, steps))]),
+                Weight::Differences(1.0, vec![(1.0, at(k + 1, steps)), (-1.0, at(k, steps))]),
             ),
             Rule::Trapezoid { steps } => {
                 let (before, after) = (k.saturating_sub(1), (k + 1).min(steps));
                 (
                     at(k, steps),
-                    Weight::Differences(vec![(0.5, at(after, steps)), (-0.5, at(before, steps))]),
+                    Weight::Differences(
+                        0.5,
+                        vec![(1.0, at(after, steps)), (-1.0, at(before, steps))],
+                    ),
                 )
             }
-            Rule::Simpson { steps } => (at(k, steps), Weight::Differences(simpson(k, steps))),
+            Rule::Simpson { steps } => (
+                at(k, steps),
+                Weight::Differences(1.0 / 6.0, simpson(k, steps)),
+            ),
             Rule::GaussLegendre { .. } | Rule::Adaptive { .. } => {
                 let (piece, i) = (k / self.legendre.len(), k % self.legendre.len());
                 let (from, length) = (self.knots[piece], self.knots[piece + 1] - self.knots[piece]);
@@ -248,22 +257,14 @@ impl FixedRule {
 fn simpson(k: usize, steps: usize) -> Vec<(f64, f64)> {
     let at = |k: usize| k as f64 / steps as f64;
     if k % 2 == 1 {
-        return vec![(4.0 / 6.0, at(k + 1)), (-4.0 / 6.0, at(k - 1))];
+        return vec![(4.0, at(k + 1)), (-4.0, at(k - 1))];
     }
     let mut terms = Vec::with_capacity(6);
     if k > 0 {
-        terms.extend([
-            (1.0 / 6.0, at(k - 2)),
-            (-4.0 / 6.0, at(k - 1)),
-            (3.0 / 6.0, at(k)),
-        ]);
+        terms.extend([(1.0, at(k - 2)), (-4.0, at(k - 1)), (3.0, at(k))]);
     }
     if k < steps {
-        terms.extend([
-            (-3.0 / 6.0, at(k)),
-            (4.0 / 6.0, at(k + 1)),
-            (-1.0 / 6.0, at(k + 2)),
-        ]);
+        terms.extend([(-3.0, at(k)), (4.0, at(k + 1)), (-1.0, at(k + 2))]);
     }
     terms
 }

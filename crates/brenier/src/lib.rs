@@ -6,9 +6,11 @@ mod attribute;
 pub mod data;
 mod error;
 mod evaluate;
+pub mod experiments;
 mod flow;
 mod path;
 mod predictor;
+pub mod report;
 
 pub use attribute::{
     Certificate, Explanation, Limits, PathIntegral, Request, Rule, Verdict, gauss_legendre,

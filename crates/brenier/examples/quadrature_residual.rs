@@ -117,6 +117,8 @@ fn main() -> Result<()> {
     println!("| method {header}\n|---|---|---|---|---|---|---|---|");
     let relu = cases(Activation::Relu)?;
     collect(&relu, |case| run(case, Rule::adaptive(TOLERANCE)))?.print("adaptive, tolerance 1 %");
+    collect(&relu, |case| run(case, Rule::adaptive(0.2 * TOLERANCE)))?
+        .print("adaptive, tolerance 0.2 %");
     for (name, rule) in [
         (
             "Gauss-Legendre",

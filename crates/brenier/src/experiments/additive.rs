@@ -105,12 +105,10 @@ pub fn additive(config: &AdditiveConfig) -> Result<(Table, Vec<Figure>)> {
                 })
                 .collect();
             let row = Row::of(name, "slope of log error over log K", &slopes, None);
-            label = format!("{name}: {:.2} ({})", row.mean, -(order as f64));
+            label = format!("{name}: {:.2}, theory {}", row.mean, -(order as f64));
             rows.push(row);
             rows.push(Row::of(name, "slope in theory", &[-(order as f64)], None));
         }
-        // Below this the sum's own rounding is all there is to see.
-        points.retain(|point| point.1 > 1e-15);
         curves.push(Series {
             name: label,
             points,

@@ -88,13 +88,16 @@ fn sixteen_gauss_legendre_nodes_suffice_on_smooth_networks_and_adaptive_halves_t
         values[44]
     };
 
-    let softplus = cases(Activation::Softplus);
-    let residuals = softplus.iter().map(|case| {
-        run(case, Rule::GaussLegendre { nodes: 16 })
-            .relative_residual
-            .unwrap()
-    });
-    assert!(p90(residuals.collect()) < 1e-6);
+    for activation in [Activation::Softplus, Activation::Tanh] {
+        let smooth = cases(activation);
+        let residuals = smooth.iter().map(|case| {
+            run(case, Rule::GaussLegendre { nodes: 16 })
+                .relative_residual
+                .unwrap()
+        });
+        let residual = p90(residuals.collect());
+        assert!(residual < 1e-6, "{activation:?}: {residual}");
+    }
 
     let relu = cases(Activation::Relu);
     let adaptive: Vec<_> = relu

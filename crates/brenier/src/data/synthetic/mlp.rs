@@ -4,7 +4,8 @@
 //! f(x) = w . a(W2 a(W1 x + b1) + b2)
 //! ```
 //!
-//! Weights are normal with variance `2 / inputs` (He), biases with standard deviation 0.5, so that a line
+//! Weights are normal with variance `gain / inputs`, the gain being what each activation is usually started
+//! with: 2 for ReLU and softplus (He), 1 for tanh (LeCun). Biases have standard deviation 0.5, so that a line
 //! between two random points crosses many kinks of a ReLU network.
 
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
@@ -50,6 +51,11 @@ pub struct RandomMlp {
 impl RandomMlp {
     /// Draws a network.
     pub fn new(features: usize, width: usize, activation: Activation, rng: &mut impl Rng) -> Self {
+        let gain = if activation == Activation::Tanh {
+            1.0
+        } else {
+            2.0
+        };
         let mut normal = |count: usize, scale: f64| -> Vec<f64> {
             (0..count)
                 .map(|_| {
@@ -58,7 +64,7 @@ impl RandomMlp {
                 .collect()
         };
         let mut layer = |inputs: usize| {
-            let weights = normal(width * inputs, (2.0 / inputs as f64).sqrt());
+            let weights = normal(width * inputs, (gain / inputs as f64).sqrt());
             // The vector has `width * inputs` entries, so the shape always fits.
             let weights = Array2::from_shape_vec((width, inputs), weights).unwrap_or_default();
             (weights, Array1::from(normal(width, 0.5)))

@@ -8,6 +8,9 @@ use ndarray::{Array2, ArrayView1, ArrayView2, s};
 use super::{Path, grid_time, stack_rows};
 use crate::{Error, Result, VelocityField, error};
 
+/// States that a field is given at a time.
+const ROWS: usize = 32;
+
 /// The states of a path at the times `k/steps`, `[steps + 1, features]`.
 pub fn sample(path: &dyn Path, steps: usize) -> Array2<f64> {
     let steps = steps.max(1);
@@ -83,17 +86,20 @@ fn velocities(states: ArrayView2<f64>, field: &dyn VelocityField) -> Result<Arra
         states.shape(),
     )?;
     let mut all = Array2::zeros((steps, states.ncols()));
-    // A state at a time: the memory the field needs does not grow with the number of steps.
-    for k in 0..steps {
-        let time = grid_time(0.0, 1.0, k, steps);
-        let velocity = field.velocity(states.slice(s![k..k + 1, ..]), &[time])?;
+    let times: Vec<f64> = (0..steps).map(|k| grid_time(0.0, 1.0, k, steps)).collect();
+    // A few states at a time: what the field needs does not grow with the number of steps.
+    for first in (0..steps).step_by(ROWS) {
+        let last = (first + ROWS).min(steps);
+        let velocity = field.velocity(states.slice(s![first..last, ..]), &times[first..last])?;
         error::expect_shape(
             "the field's velocity",
-            &[1, states.ncols()],
+            &[last - first, states.ncols()],
             velocity.shape(),
         )?;
-        error::expect_finite("velocity", 0, time, velocity.row(0))?;
-        all.row_mut(k).assign(&velocity.row(0));
+        for (row, &time) in velocity.rows().into_iter().zip(&times[first..last]) {
+            error::expect_finite("velocity", 0, time, row)?;
+        }
+        all.slice_mut(s![first..last, ..]).assign(&velocity);
     }
     Ok(all)
 }
@@ -104,6 +110,37 @@ pub fn flow_consistency_error(states: ArrayView2<f64>, field: &dyn VelocityField
     let steps = steps_of(states)? as f64;
     let gap = increments(states) * steps - velocities(states, field)?;
     Ok(gap.rows().into_iter().map(square).sum::<f64>() / steps)
+}
+
+/// The Flow Consistency Error of many paths at once, a grid time at a time, so that a field sees one row per
+/// path and only two states of each are held.
+pub(crate) fn flow_consistency_errors<P: Path>(
+    paths: &[P],
+    steps: usize,
+    field: &dyn VelocityField,
+) -> Result<Vec<f64>> {
+    let mut sums = vec![0.0; paths.len()];
+    let states_at = |k| {
+        let states: Vec<_> = paths
+            .iter()
+            .map(|path| path.at(grid_time(0.0, 1.0, k, steps)))
+            .collect();
+        stack_rows(&states)
+    };
+    let mut now = states_at(0);
+    for k in 0..steps {
+        let time = grid_time(0.0, 1.0, k, steps);
+        let velocity = field.velocity(now.view(), &vec![time; paths.len()])?;
+        error::expect_shape("the field's velocity", now.shape(), velocity.shape())?;
+        let next = states_at(k + 1);
+        for i in 0..paths.len() {
+            error::expect_finite("velocity", i, time, velocity.row(i))?;
+            let gap = (&next.row(i) - &now.row(i)) * steps as f64 - velocity.row(i);
+            sums[i] += square(gap.view()) / steps as f64;
+        }
+        now = next;
+    }
+    Ok(sums)
 }
 
 /// Relative field error (E_field, RFE) of `field` against `reference` on the states of a path,

@@ -138,6 +138,9 @@ pub fn solve(
         &[start.nrows(), field.features()],
         start.shape(),
     )?;
+    if start.nrows() == 0 {
+        return Ok(Vec::new());
+    }
     let tableau = solver.method.tableau();
     let mut runs = Vec::with_capacity(start.nrows());
     for (example, row) in start.rows().into_iter().enumerate() {

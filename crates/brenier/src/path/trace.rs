@@ -18,10 +18,8 @@ use ndarray::{Array1, Array2, ArrayView2, Axis, concatenate, s};
 use ndarray_npy::{NpzReader, NpzWriter};
 use serde::{Deserialize, Serialize};
 
-use super::{
-    Path, PathEvidence, Solver, Trajectory, flow_consistency_error, reference_deviation, sample,
-    solve,
-};
+use super::diagnostics::flow_consistency_errors;
+use super::{Path, PathEvidence, Solver, Trajectory, reference_deviation, solve};
 use crate::{Error, Result, VelocityField};
 
 /// Which of the two solutions becomes the path.
@@ -107,6 +105,9 @@ pub fn trace(
     inputs: ArrayView2<f64>,
     config: &TraceConfig,
 ) -> Result<Vec<Trace>> {
+    if inputs.nrows() == 0 {
+        return Ok(Vec::new());
+    }
     let backward = solve(field, inputs, 1.0, 0.0, &config.solver)?;
     let references: Vec<_> = backward
         .iter()
@@ -137,20 +138,7 @@ pub fn trace(
                 (kept.velocity_evaluations + checked.velocity_evaluations, 0)
             }
         };
-        let mut traced = Trace {
-            trajectory: kept,
-            evidence: PathEvidence::default(),
-        };
-        let steps = config.consistency_steps;
-        let consistency = if steps == 0 {
-            None
-        } else {
-            Some(flow_consistency_error(
-                sample(&traced, steps).view(),
-                field,
-            )?)
-        };
-        traced.evidence = PathEvidence {
+        let evidence = PathEvidence {
             kind: "trace".into(),
             solver: Some(config.solver.describe()),
             mode: Some(match config.mode {
@@ -158,16 +146,25 @@ pub fn trace(
                 TraceMode::BackwardForward => "backward-forward".into(),
             }),
             velocity_evaluations: Some(made),
-            check_evaluations: Some(spent + steps),
+            check_evaluations: Some(spent + config.consistency_steps),
             round_trip_error: Some(gap),
             relative_round_trip_error: Some(gap / length.max(f64::MIN_POSITIVE)),
-            flow_consistency_error: consistency,
+            flow_consistency_error: None,
             reference_deviation: match config.reference {
                 Reference::StandardNormal => Some(reference_deviation(references[example].view())),
                 Reference::Other => None,
             },
         };
-        traces.push(traced);
+        traces.push(Trace {
+            trajectory: kept,
+            evidence,
+        });
+    }
+    if config.consistency_steps > 0 {
+        let errors = flow_consistency_errors(&traces, config.consistency_steps, field)?;
+        for (trace, error) in traces.iter_mut().zip(errors) {
+            trace.evidence.flow_consistency_error = Some(error);
+        }
     }
     Ok(traces)
 }

@@ -171,3 +171,39 @@ fn the_bound_is_not_vacuous() {
         .residual;
     assert!((residual - 0.5 * 10.0 * 0.09).abs() < 1e-12);
 }
+
+#[test]
+fn fifty_euler_steps_and_the_left_rule_are_algorithm_1_of_the_paper() {
+    use brenier::data::synthetic::{Gaussian, RectifiedTransport};
+    use brenier::{Method, Solver, TraceConfig, TraceMode, trace};
+
+    let (from, to) = (
+        Gaussian::isotropic(D, 1.0).unwrap(),
+        Gaussian::isotropic(D, 4.0).unwrap(),
+    );
+    let flow = RectifiedTransport::new(from, to).unwrap();
+    let score = smooth_score(D, 5);
+    for mode in [TraceMode::ReversedBackward, TraceMode::BackwardForward] {
+        let solver = Solver::fixed(Method::Euler, 50);
+        let config = TraceConfig {
+            solver,
+            mode,
+            ..TraceConfig::default()
+        };
+        let path = &trace(&flow, normal(1, D, 6).view(), &config).unwrap()[0];
+        // The stored states themselves, not the interpolated path, enter the sum.
+        let states = &path.trajectory().states;
+        assert_eq!(states.nrows(), 51);
+        let (_, gradients) = score.gradients(states.view(), &[0; 51]).unwrap();
+        let mut expected = ndarray::Array1::<f64>::zeros(D);
+        for k in 0..50 {
+            expected += &(&gradients.row(k) * &(&states.row(k + 1) - &states.row(k)));
+        }
+        let integral = PathIntegral::new(Rule::Left { steps: 50 });
+        assert_eq!(
+            integral.explain(&score, path, 0).unwrap().values,
+            expected,
+            "{mode:?}"
+        );
+    }
+}

@@ -200,6 +200,8 @@ fn both_ways_of_tracing_end_at_the_input_and_report_the_mismatch() {
             assert_eq!(path.ends().1, input.row(i), "{mode:?}");
         }
         let evidence = traces[0].evidence();
+        let consistency = flow_consistency_error(sample(&traces[0], 50).view(), &flow).unwrap();
+        assert!((evidence.flow_consistency_error.unwrap() / consistency - 1.0).abs() < 1e-12);
         assert!(evidence.round_trip_error.unwrap() > 1e-3);
         assert_eq!(
             evidence.velocity_evaluations.unwrap(),
@@ -212,6 +214,11 @@ fn both_ways_of_tracing_end_at_the_input_and_report_the_mismatch() {
         errors.push(evidence.round_trip_error.unwrap());
     }
     assert_eq!(errors[0], errors[1]);
+    assert!(
+        trace(&flow, Array2::zeros((0, 3)).view(), &TraceConfig::default())
+            .unwrap()
+            .is_empty()
+    );
     let fine = TraceConfig {
         solver: Solver::adaptive(1e-9),
         ..TraceConfig::default()

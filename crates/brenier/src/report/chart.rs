@@ -51,7 +51,7 @@ pub struct Chart {
     pub series: Vec<Series>,
 }
 
-const WIDTH: f64 = 760.0;
+const WIDTH: f64 = 800.0;
 const HEIGHT: f64 = 460.0;
 const LEFT: f64 = 84.0;
 const RIGHT: f64 = 560.0;

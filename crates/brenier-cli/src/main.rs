@@ -1,3 +1,27 @@
 //! `brenier`: explain a model's prediction along the path by which the data came to be.
+//!
+//! stdout is data, stderr is progress and errors. Exit 0: done; 1: failed; 2: wrong usage.
 
-fn main() {}
+mod args;
+mod output;
+mod verbs;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::{Args, Command};
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let done = match args.command {
+        Command::Reproduce(reproduce) => verbs::reproduce::run(&reproduce),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            output::print_error(&error);
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,9 +1,53 @@
 //! Feature attribution along transport geodesics.
+//!
+//! Credit for a score's change is split along a path from a reference to the input,
+//!
+//! ```text
+//! Phi_i(f, gamma) = int_0^1 d_i f(gamma(t)) gamma_i'(t) dt
+//! ```
+//!
+//! The axioms leave no choice in the integral, only in the path. So there is one integrator,
+//! [`PathIntegral`], and many [`Path`]s: a [`Line`] gives Integrated Gradients, the [`trace`] of an input
+//! through a flow gives transport-geodesic credit. What is explained is a [`Score`], what is traced a
+//! [`VelocityField`]; closures can be both. Every [`Explanation`] carries its [`Certificate`].
+//!
+//! ```
+//! use brenier::data::synthetic::{Gaussian, OptimalTransport, SineSum};
+//! use brenier::{PathIntegral, Rule, TraceConfig, Verdict, trace};
+//! use ndarray::array;
+//!
+//! // The flow that carries N(0, I) to N(0, 4 I), the score sin(x0) + sin(x1), and one input.
+//! let flow = OptimalTransport::new(Gaussian::isotropic(2, 1.0)?, Gaussian::isotropic(2, 4.0)?)?;
+//! let paths = trace(&flow, array![[2.0, -1.0]].view(), &TraceConfig::default())?;
+//! let explanation = PathIntegral::new(Rule::adaptive(1e-3)).explain(&SineSum::new(2), &paths[0], 0)?;
+//!
+//! // The input came from (1, -0.5), and an additive score is credited feature by feature.
+//! assert!((explanation.values[0] - (2.0_f64.sin() - 1.0_f64.sin())).abs() < 1e-5);
+//! assert_eq!(explanation.certificate.verdict, Verdict::Pass);
+//! # Ok::<(), brenier::Error>(())
+//! ```
+
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod attribute;
+pub mod data;
 pub mod engine;
 mod error;
+mod evaluate;
+pub mod experiments;
+mod flow;
+mod path;
 mod predictor;
+pub mod report;
 
+pub use attribute::{Certificate, Explanation, Limits, PathIntegral, Request, Rule, Verdict, gauss_legendre};
 pub use error::{Error, Result};
-pub use predictor::{OnnxPredictor, PredictorConfig, ValueAndGradient};
+pub use evaluate::relative_attribution_error;
+pub use flow::{FieldFn, VelocityField};
+pub use path::{
+    Line, Method, Path, PathEvidence, Polyline, Reference, Reparameterised, Solver, Stepping, Tableau, Trace,
+    TraceConfig, TraceMode, Trajectory, curvature, flow_consistency_error, geometric_path_straightness,
+    kinetic_action, load_traces, reference_deviation, relative_field_error, sample, save_traces, solve,
+    trace,
+};
+pub use predictor::{OnnxPredictor, PredictorConfig, Score, ScoreFn, ValueAndGradient};

@@ -1,7 +1,9 @@
-//! The function being explained.
+//! The function being explained: any [`Score`], and above all a user's ONNX model.
 
 mod logits;
 mod micro_batch;
 mod onnx;
+mod score;
 
 pub use onnx::{OnnxPredictor, PredictorConfig, ValueAndGradient};
+pub use score::{Score, ScoreFn};

@@ -11,11 +11,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use ndarray::{Array2, ArrayD, ArrayViewD, Ix2};
+use ndarray::{Array1, Array2, ArrayD, ArrayView2, ArrayViewD, Ix2};
 use onnx_grad::{Builder, DType, Dim, GradOptions, Graph, Model, ReluBackward, grad_with, lower, seed_name};
 
 use super::logits::cut_final_activation;
 use super::micro_batch::micro_batch;
+use super::score::Score;
 use crate::engine::{Engine, EngineConfig, EngineKind, Tensor, Workers};
 use crate::error::{Error, Result};
 
@@ -169,6 +170,48 @@ impl OnnxPredictor {
             DType::F64 => x.mapv(f64::from).into(),
             _ => x.to_owned().into(),
         }
+    }
+}
+
+impl Score for OnnxPredictor {
+    fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    fn values(&self, x: ArrayView2<f64>, targets: &[usize]) -> Result<Array1<f64>> {
+        let scores = self.scores(self.fold(x)?.view())?;
+        self.pick(&scores, targets)
+    }
+
+    fn gradients(&self, x: ArrayView2<f64>, targets: &[usize]) -> Result<(Array1<f64>, Array2<f64>)> {
+        let ValueAndGradient { scores, gradients } = self.value_and_grad(self.fold(x)?.view(), targets)?;
+        let flat = gradients.to_shape(x.raw_dim()).map_err(|_| Error::Shape {
+            what: "the gradients".to_string(),
+            expected: x.shape().to_vec(),
+            found: gradients.shape().to_vec(),
+        })?;
+        Ok((self.pick(&scores, targets)?, flat.to_owned()))
+    }
+}
+
+impl OnnxPredictor {
+    /// Flat rows in the shape of the model's input, rounded to what networks compute in.
+    fn fold(&self, x: ArrayView2<f64>) -> Result<ArrayD<f32>> {
+        let shape: Vec<usize> = std::iter::once(x.nrows()).chain(self.shape.iter().copied()).collect();
+        x.mapv(|v| v as f32).into_shape_with_order(shape.clone()).map_err(|_| Error::Shape {
+            what: format!("the batch for input '{}'", self.input),
+            expected: shape,
+            found: x.shape().to_vec(),
+        })
+    }
+
+    /// The score of every row's target.
+    fn pick(&self, scores: &Array2<f64>, targets: &[usize]) -> Result<Array1<f64>> {
+        let pick = |(row, &target): (usize, &usize)| {
+            let score = scores.get((row, target)).copied();
+            score.ok_or(Error::Target { target, outputs: self.outputs, row })
+        };
+        targets.iter().enumerate().map(pick).collect()
     }
 }
 

@@ -1,0 +1,29 @@
+//! What was typed.
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+use crate::verbs;
+
+/// Explain a model's prediction along the path by which the data came to be.
+#[derive(Debug, Parser)]
+#[command(name = "brenier", version, propagate_version = true)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// The verbs, a file each under `verbs/`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Reproduce a table or figure of the paper, beside the paper's numbers
+    Reproduce(verbs::reproduce::Reproduce),
+}
+
+/// How data is written to stdout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// A table for people
+    Text,
+    /// JSON for programs
+    Json,
+}

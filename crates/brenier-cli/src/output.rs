@@ -1,0 +1,42 @@
+//! The one place that writes: data to stdout, everything else to stderr.
+
+use std::io::{ErrorKind, Write};
+
+use anyhow::{Context, Result};
+
+/// Writes data to stdout. A reader that has gone away (`| head`) is no error.
+pub(crate) fn print_data(text: &str) -> Result<()> {
+    let mut stdout = std::io::stdout().lock();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        other => other.context("cannot write to stdout"),
+    }
+}
+
+/// Writes a line of progress to stderr.
+pub(crate) fn print_progress(line: &str) {
+    eprintln!("{line}");
+}
+
+/// Writes an error to stderr: what happened, why, and a hint on a line of its own where there is one.
+pub(crate) fn print_error(error: &anyhow::Error) {
+    let chain = error.chain().map(ToString::to_string).collect::<Vec<_>>();
+    let mut message = String::new();
+    let mut hints = Vec::new();
+    for (i, part) in chain.iter().enumerate() {
+        let (what, hint) = match part.split_once("\nhint: ") {
+            Some((what, hint)) => (what, Some(hint)),
+            None => (part.as_str(), None),
+        };
+        // Errors that quote their cause in their own message would otherwise say it twice.
+        if !message.contains(what) {
+            message.push_str(if i == 0 { "" } else { ": " });
+            message.push_str(what);
+        }
+        hints.extend(hint);
+    }
+    eprintln!("error: {message}");
+    for hint in hints {
+        eprintln!("hint: {hint}");
+    }
+}

@@ -1,0 +1,3 @@
+//! A file per verb: its arguments and the function that does it.
+
+pub(crate) mod reproduce;

@@ -1,0 +1,97 @@
+//! `brenier reproduce NAME`: a table or figure of the paper.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use brenier::experiments::{AdditiveConfig, Figure, Table, additive};
+use clap::{Args, ValueEnum};
+
+use crate::args::Format;
+use crate::output;
+
+/// Reproduce a table or figure of the paper
+#[derive(Debug, Args)]
+pub(crate) struct Reproduce {
+    /// Which one
+    name: Experiment,
+    /// How the table is printed
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+    /// Folder for the table (JSON) and the figures (SVG)
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// Seed of everything that is drawn
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Experiment {
+    /// Appendix F.1: credit of a sum of sines against its exact value, for every quadrature rule
+    Additive,
+}
+
+/// Runs the experiment, prints its table and writes its files.
+pub(crate) fn run(args: &Reproduce) -> Result<()> {
+    let (table, figures) = match args.name {
+        Experiment::Additive => additive(&AdditiveConfig { seed: args.seed, ..AdditiveConfig::default() })?,
+    };
+    if let Some(folder) = &args.output {
+        write_files(folder, &table, &figures)?;
+    }
+    match args.format {
+        Format::Json => output::print_data(&format!("{}\n", serde_json::to_string(&table)?)),
+        Format::Text => output::print_data(&text(&table)),
+    }
+}
+
+fn write_files(folder: &Path, table: &Table, figures: &[Figure]) -> Result<()> {
+    let write = |file: PathBuf, text: &str| {
+        std::fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
+        output::print_progress(&format!("wrote {}", file.display()));
+        Ok::<(), anyhow::Error>(())
+    };
+    std::fs::create_dir_all(folder)
+        .with_context(|| format!("cannot create the folder {}", folder.display()))?;
+    write(
+        folder.join(format!("{}.json", table.name)),
+        &format!("{}\n", serde_json::to_string_pretty(table)?),
+    )?;
+    figures.iter().try_for_each(|figure| write(folder.join(&figure.file), &figure.svg))
+}
+
+/// The table for people: aligned columns, `-` where the paper has no figure.
+fn text(table: &Table) -> String {
+    let method = table.rows.iter().map(|row| row.method.len()).max().unwrap_or(0);
+    let metric = table.rows.iter().map(|row| row.metric.len()).max().unwrap_or(0);
+    let mut text = format!("{} ({})\n\n", table.name, table.scale);
+    // Writing to a string cannot fail.
+    _ = writeln!(
+        text,
+        "{:method$}  {:metric$}  {:>11}  {:>11}  {:>5}  {:>8}",
+        "method", "metric", "mean", "std", "n", "paper"
+    );
+    for row in &table.rows {
+        let paper = row.paper.map_or("-".to_owned(), number);
+        _ = writeln!(
+            text,
+            "{:method$}  {:metric$}  {:>11}  {:>11}  {:>5}  {paper:>8}",
+            row.method,
+            row.metric,
+            number(row.mean),
+            number(row.std),
+            row.n,
+        );
+    }
+    text
+}
+
+/// Four significant places; powers of ten only where they are needed.
+fn number(value: f64) -> String {
+    if value == 0.0 || (1e-3..1e5).contains(&value.abs()) {
+        format!("{value:.4}")
+    } else {
+        format!("{value:.3e}")
+    }
+}

@@ -1,0 +1,3 @@
+//! Data: for now, the synthetic problems whose answers are known.
+
+pub mod synthetic;

@@ -1,0 +1,5 @@
+//! Transport flows: velocity fields that carry the reference distribution to the data.
+
+mod velocity;
+
+pub use velocity::{FieldFn, VelocityField};

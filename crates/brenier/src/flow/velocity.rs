@@ -1,0 +1,63 @@
+//! A time-dependent velocity field, the thing a flow is.
+//!
+//! ```text
+//! dx/dt = v(x, t),    t from 0 (reference) to 1 (data)
+//! ```
+//!
+//! Each row of a batch has its own time, because the solver lets every trajectory choose its own steps.
+
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
+
+use crate::Result;
+
+/// A velocity field, evaluated on batches. Row `i` of the result depends on row `i` of the input only.
+pub trait VelocityField {
+    /// The shape of one example, without the batch axis.
+    fn shape(&self) -> &[usize];
+
+    /// Velocities `[rows, features]` of the states `x` (`[rows, features]`) at one time per row.
+    fn velocity(&self, x: ArrayView2<f64>, times: &[f64]) -> Result<Array2<f64>>;
+
+    /// The number of features of one example.
+    fn features(&self) -> usize {
+        self.shape().iter().product()
+    }
+}
+
+/// A closure as a [`VelocityField`]: from one state and a time to the velocity.
+///
+/// ```
+/// use brenier::{FieldFn, VelocityField};
+/// use ndarray::array;
+///
+/// let decay = FieldFn::new(&[2], |x, _t| -1.0 * &x);
+/// assert_eq!(decay.velocity(array![[1.0, 2.0]].view(), &[0.5])?, array![[-1.0, -2.0]]);
+/// # Ok::<(), brenier::Error>(())
+/// ```
+pub struct FieldFn<F> {
+    shape: Vec<usize>,
+    function: F,
+}
+
+impl<F: Fn(ArrayView1<f64>, f64) -> Array1<f64>> FieldFn<F> {
+    /// Wraps a closure that takes a flat state and a time.
+    pub fn new(shape: &[usize], function: F) -> Self {
+        Self { shape: shape.to_vec(), function }
+    }
+}
+
+impl<F: Fn(ArrayView1<f64>, f64) -> Array1<f64>> VelocityField for FieldFn<F> {
+    fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    fn velocity(&self, x: ArrayView2<f64>, times: &[f64]) -> Result<Array2<f64>> {
+        let mut velocity = Array2::zeros(x.raw_dim());
+        for (i, (row, &time)) in x.rows().into_iter().zip(times).enumerate() {
+            let v = (self.function)(row, time);
+            crate::error::expect_shape("the closure's velocity", &[x.ncols()], v.shape())?;
+            velocity.row_mut(i).assign(&v);
+        }
+        Ok(velocity)
+    }
+}

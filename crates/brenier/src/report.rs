@@ -1,0 +1,5 @@
+//! Results as people read them.
+
+mod chart;
+
+pub use chart::{Chart, Mark, Scale, Series};

@@ -41,7 +41,7 @@ mod library;
 mod ort;
 mod provider;
 mod rten;
-mod rten_sign;
+mod rten_quirks;
 mod signature;
 mod tensor;
 mod workers;

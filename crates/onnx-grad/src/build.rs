@@ -454,15 +454,20 @@ impl Builder {
                 _ => return Ok(self.sum_to_at_run_time(a, like)),
             }
         }
+        if axes.len() == extra {
+            // A sum over one element is the element.
+            let ones = from[..extra].iter().all(|dim| *dim == Dim::Known(1));
+            return Ok(match ones && extra > 0 {
+                true => self.squeeze(a, &axes),
+                false => self.reduce_sum(a, &axes, false),
+            });
+        }
         let summed = self.reduce_sum(a, &axes, true);
         if extra == 0 {
             return Ok(summed);
         }
-        if extra == from.len() || axes.len() == extra {
-            let squeezed: Vec<i64> = (0..extra as i64).collect();
-            return Ok(self.squeeze(&summed, &squeezed));
-        }
-        Ok(self.reshape_like(&summed, like))
+        let leading: Vec<i64> = (0..extra as i64).collect();
+        Ok(self.squeeze(&summed, &leading))
     }
 
     fn sum_to_at_run_time(&mut self, a: &str, like: &str) -> Value {

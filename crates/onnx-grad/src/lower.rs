@@ -6,6 +6,7 @@
 //!    ([`batch_norm`]);
 //! 2. one walk over the nodes removes what does nothing at inference (`Dropout`, `Identity`, a `Reshape` to
 //!    the same shape), turns what is constant into constants, opens an `If` whose condition is known, and
+//!    works out automatic padding ([`windows`]), and
 //!    spells out operators that have no rule of their own or that not every engine has ([`spell`]);
 //! 3. what no output needs any more is dropped.
 //!
@@ -14,6 +15,7 @@
 mod attention;
 mod batch_norm;
 pub(crate) mod spell;
+mod windows;
 
 use std::collections::BTreeMap;
 
@@ -68,6 +70,7 @@ impl<'a> Pass<'a> {
             }
         }
         self.rename_in_bodies(&mut node);
+        windows::spell_out(&mut node, &self.builder)?;
         if self.removed(&node) || self.opened(&node)? || self.folded(&node)? {
             return Ok(());
         }

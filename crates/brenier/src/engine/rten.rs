@@ -8,7 +8,7 @@ use ndarray::{ArrayD, CowArray, IxDyn};
 use onnx_grad::{Attribute, DType, Graph, Model};
 use rten_tensor::Layout;
 
-use super::rten_sign::spell_out_sign;
+use super::rten_quirks::{merge_outputs, spell_out_sign};
 use super::signature::Signature;
 use super::{Engine, Program, Tensor, TensorView, WeightGradient};
 use crate::error::{Error, Result};
@@ -52,7 +52,8 @@ impl Engine for Rten {
     fn load_many(&self, model: &Model, count: usize) -> Result<Vec<Box<dyn Program>>> {
         refuse_f64(&model.graph)?;
         let model = spell_out_sign(model)?;
-        let (signature, model) = Signature::of(&model, Rten::NAME)?;
+        let (signature, mut model) = Signature::of(&model, Rten::NAME)?;
+        let places = merge_outputs(&mut model.graph);
         let load_error = |node: Option<&str>, reason: String| Error::EngineLoad {
             engine: Rten::NAME,
             node: node.and_then(|name| signature.node_in(name)),
@@ -68,8 +69,8 @@ impl Engine for Rten {
             let find = |name: &str| loaded.node_id(name).map_err(|e| load_error(None, e.to_string()));
             values.iter().map(|value| find(&value.name)).collect()
         };
-        let (inputs, outputs) = (ids(&signature.inputs)?, ids(&signature.outputs)?);
-        let shared = Arc::new(Shared { model: loaded, inputs, outputs, signature });
+        let (inputs, outputs) = (ids(&signature.inputs)?, ids(&model.graph.outputs)?);
+        let shared = Arc::new(Shared { model: loaded, inputs, outputs, places, signature });
         Ok((0..count)
             .map(|_| {
                 let pool = Arc::new(ThreadPool::with_num_threads(1));
@@ -85,6 +86,8 @@ struct Shared {
     model: ::rten::Model,
     inputs: Vec<NodeId>,
     outputs: Vec<NodeId>,
+    /// Where each output of the signature is among those.
+    places: Vec<usize>,
     signature: Signature,
 }
 
@@ -116,16 +119,19 @@ impl Program for RtenProgram {
             let reason = message.split_once(" failed: ").map_or(message.as_str(), |(_, reason)| reason);
             failed(node, reason.to_string())
         })?;
-        outputs
-            .into_iter()
-            .zip(&signature.outputs)
-            .map(|(value, output)| {
-                let found = value.dtype();
-                tensor(value, output.dtype).ok_or_else(|| {
-                    failed(None, format!("output '{}' is a {found}, not {}", output.name, output.dtype))
-                })
-            })
-            .collect()
+        let mut tensors: Vec<Option<Value>> = outputs.into_iter().map(Some).collect();
+        let places = &self.shared.places;
+        let mut results = Vec::with_capacity(places.len());
+        for (i, (output, &place)) in signature.outputs.iter().zip(places).enumerate() {
+            // Taken where this is its last use, so that only what is handed out twice is copied.
+            let last = !places[i + 1..].contains(&place);
+            let value = if last { tensors[place].take() } else { tensors[place].clone() };
+            let found = value.as_ref().map_or("nothing".to_string(), |value| value.dtype().to_string());
+            results.push(value.and_then(|value| tensor(value, output.dtype)).ok_or_else(|| {
+                failed(None, format!("output '{}' is a {found}, not {}", output.name, output.dtype))
+            })?);
+        }
+        Ok(results)
     }
 }
 

@@ -21,11 +21,10 @@ type Attributes = Vec<(&'static str, Attribute)>;
 
 /// The attributes of a convolution with this window.
 pub(super) fn attributes(window: &Window, groups: i64) -> Attributes {
-    let pads: Vec<i64> = window.before.iter().chain(&window.after).copied().collect();
     vec![
         ("strides", window.strides.clone().into()),
         ("dilations", window.dilations.clone().into()),
-        ("pads", pads.into()),
+        ("pads", window.pads().into()),
         ("group", groups.into()),
         ("kernel_shape", window.kernel.clone().into()),
     ]

@@ -72,6 +72,16 @@ impl Window {
         Ok(Window { kernel, strides, dilations, before, after, ceil, auto_pad })
     }
 
+    /// Whether the padding is left to be worked out.
+    pub(crate) fn is_automatic(&self) -> bool {
+        self.auto_pad != AutoPad::NotSet
+    }
+
+    /// Padding before all axes, then after all axes, as the attribute has it.
+    pub(crate) fn pads(&self) -> Vec<i64> {
+        self.before.iter().chain(&self.after).copied().collect()
+    }
+
     /// The number of spatial axes.
     pub(crate) fn rank(&self) -> usize {
         self.kernel.len()

@@ -1,0 +1,94 @@
+//! What RTen does otherwise than ONNX says, put right before a model is loaded.
+//!
+//! - `Sign` returns 1 at 0 where ONNX has 0: it is spelled out as `sign(x) = [x > 0] - [x < 0]`.
+//! - Two outputs that are the same value, such as the gradients of `a + b`, are refused: the value is
+//!   returned once and handed out twice.
+
+use onnx_grad::{Attribute, Graph, Model, Node, TensorData, shapes::Facts};
+
+use crate::error::Result;
+
+/// The model without `Sign`.
+pub(super) fn spell_out_sign(model: &Model) -> Result<Model> {
+    let mut model = model.clone();
+    if model.graph.nodes.iter().any(|node| node.is("Sign")) {
+        let facts = Facts::of(&model.graph)?;
+        rewrite(&mut model.graph, &facts);
+    }
+    Ok(model)
+}
+
+fn rewrite(graph: &mut Graph, facts: &Facts) {
+    let mut nodes = Vec::with_capacity(graph.nodes.len());
+    for node in std::mem::take(&mut graph.nodes) {
+        let (Some(x), Some(y), true) = (node.input(0), node.output(0), node.is("Sign")) else {
+            nodes.push(node);
+            continue;
+        };
+        let dtype = facts.get(x).dtype.unwrap_or(onnx_grad::DType::F32);
+        let name = |part: &str| format!("{y}/sign.{part}");
+        let zero = name("zero");
+        graph.initializers.insert(zero.clone(), TensorData::scalar(dtype, 0.0));
+        let mut sides = Vec::new();
+        for op in ["Greater", "Less"] {
+            let (mask, number) = (name(op), name(&format!("{op}.number")));
+            nodes.push(Node::new(op, &[x, &zero], &[&mask]));
+            let to = Attribute::Int(i64::from(dtype.code()));
+            nodes.push(Node::new("Cast", &[&mask], &[&number]).with("to", to));
+            sides.push(number);
+        }
+        let mut difference = Node::new("Sub", &[&sides[0], &sides[1]], &[y]);
+        difference.name = node.name.clone();
+        nodes.push(difference);
+    }
+    graph.nodes = nodes;
+}
+
+/// The value that a value is, behind nodes that do nothing.
+fn root(graph: &Graph, name: &str) -> String {
+    let producers = graph.producers();
+    let mut name = name;
+    while let Some(node) = producers.get(name).map(|&i| &graph.nodes[i])
+        && node.is("Identity")
+        && let Some(source) = node.input(0)
+    {
+        name = source;
+    }
+    name.to_string()
+}
+
+/// Makes outputs unique; the place of each old output among the new ones.
+pub(super) fn merge_outputs(graph: &mut Graph) -> Vec<usize> {
+    let roots: Vec<String> = graph.outputs.iter().map(|output| root(graph, &output.name)).collect();
+    let mut kept: Vec<usize> = Vec::new();
+    let mut places = Vec::new();
+    for (i, root) in roots.iter().enumerate() {
+        places.push(kept.iter().position(|&k| roots[k] == *root).unwrap_or_else(|| {
+            kept.push(i);
+            kept.len() - 1
+        }));
+    }
+    graph.outputs = kept.iter().map(|&i| graph.outputs[i].clone()).collect();
+    graph.prune();
+    places
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use onnx_grad::{Builder, DType};
+
+    #[test]
+    fn the_same_value_is_returned_once() {
+        let mut b = Builder::new("twice");
+        let x = b.input("x", DType::F32, &[2usize.into()]);
+        let (y, z) = (b.op("Exp", &[&x]), b.op("Neg", &[&x]));
+        for (name, value) in [("a", &y), ("b", &z), ("c", &y)] {
+            b.output(name, value);
+        }
+        let mut graph = b.finish().unwrap();
+        assert_eq!(merge_outputs(&mut graph), [0, 1, 0]);
+        assert_eq!(graph.outputs.len(), 2);
+        graph.validate().unwrap();
+    }
+}

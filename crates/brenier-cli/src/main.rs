@@ -15,6 +15,7 @@ use crate::args::{Args, Command};
 fn main() -> ExitCode {
     let args = Args::parse();
     let done = match args.command {
+        Command::Inspect(inspect) => verbs::inspect::run(&inspect),
         Command::Reproduce(reproduce) => verbs::reproduce::run(&reproduce),
     };
     match done {

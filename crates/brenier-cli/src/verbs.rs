@@ -1,3 +1,4 @@
 //! A file per verb: its arguments and the function that does it.
 
+pub(crate) mod inspect;
 pub(crate) mod reproduce;

@@ -50,4 +50,6 @@ pub use path::{
     kinetic_action, load_traces, reference_deviation, relative_field_error, sample, save_traces, solve,
     trace,
 };
-pub use predictor::{OnnxPredictor, PredictorConfig, Score, ScoreFn, ValueAndGradient};
+pub use predictor::{
+    BlockedNode, Inspection, InterfaceValue, OnnxPredictor, PredictorConfig, Score, ScoreFn, ValueAndGradient,
+};

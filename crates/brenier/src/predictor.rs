@@ -1,9 +1,11 @@
 //! The function being explained: any [`Score`], and above all a user's ONNX model.
 
+mod inspection;
 mod logits;
 mod micro_batch;
 mod onnx;
 mod score;
 
+pub use inspection::{BlockedNode, Inspection, InterfaceValue};
 pub use onnx::{OnnxPredictor, PredictorConfig, ValueAndGradient};
 pub use score::{Score, ScoreFn};

@@ -27,12 +27,10 @@ pub enum Error {
     },
     /// The model's operator set is outside what is read.
     #[error(
-        "the model uses opset {found} of domain '{domain}', but opsets {oldest} to {newest} are read; \
-         convert it with onnx.version_converter or export it again with opset_version=17"
+        "the model uses ONNX opset {found}, but opsets {oldest} to {newest} are read; convert it with \
+         onnx.version_converter or export it again with opset_version=17"
     )]
     Opset {
-        /// The operator domain; empty for ONNX's own.
-        domain: String,
         /// The version in the file.
         found: i64,
         /// The oldest version that is read.

@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::build::{Builder, Value};
 use crate::error::{Error, Result};
-use crate::graph::Graph;
+use crate::graph::{Graph, Node};
 use crate::lower;
 use crate::rules::{self, Kind, Step};
 
@@ -92,75 +92,152 @@ pub fn grad_with(
     with_respect_to: &[&str],
     options: GradOptions,
 ) -> Result<Graph> {
+    let mut walk = Walk::back(graph, outputs, with_respect_to, options)?;
+    if let Some(error) = walk.obstacles.iter_mut().find_map(|obstacle| obstacle.error.take()) {
+        return Err(error);
+    }
     for &name in with_respect_to {
-        if graph.input(name).is_none() && !graph.initializers.contains_key(name) {
-            return Err(no_such_value(name, graph.inputs.iter().map(|v| v.name.as_str())));
-        }
+        let Some(parts) = walk.arrived.get(name) else {
+            return Err(no_gradient(name, outputs, &walk.obstacles));
+        };
+        let gradient = sum(&mut walk.builder, parts);
+        walk.builder.output(&gradient_name(name), &gradient);
     }
-    for &name in outputs {
-        if graph.output(name).is_none() {
-            return Err(no_such_value(name, graph.outputs.iter().map(|v| v.name.as_str())));
-        }
-    }
-    let graph = lower::lower(graph, with_respect_to)?;
-    let nodes = graph.nodes.clone();
-    let mut builder = Builder::extend(graph, "grad/")?;
-    for name in with_respect_to
-        .iter()
-        .filter(|name| builder.graph().initializers.contains_key(**name))
-        .collect::<Vec<_>>()
-    {
-        builder.forget_constant(name);
-    }
-    let activity = Activity::of(&builder, with_respect_to);
+    walk.builder.graph_mut().prune();
+    walk.builder.finish()
+}
 
-    let mut arrived: BTreeMap<String, Vec<Value>> = BTreeMap::new();
-    for &output in outputs {
-        let seed = seed(&mut builder, output)?;
-        arrived.entry(output.to_string()).or_default().push(seed);
-    }
-    let mut stops = Vec::new();
-    for node in nodes.iter().rev() {
-        if !node.wanted_outputs().any(|output| arrived.contains_key(output)) {
-            continue;
-        }
-        let rule = rules::find(node);
-        if let Some(Kind::Stop(why)) = rule {
-            if node.given_inputs().any(|input| activity.contains(input)) {
-                stops.push((node, why));
+/// A node between input and output that gradients do not get through.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Obstacle {
+    /// The node, by name and op.
+    pub node: String,
+    /// Why not.
+    pub reason: String,
+    /// Why there is no gradient graph at all; `None` where the node only stops gradients, as `Floor` does,
+    /// and what flows around it is right.
+    pub error: Option<Error>,
+}
+
+/// Every node between the outputs and `with_respect_to` that gradients do not get through.
+///
+/// Where none of them has an error, [`grad`] succeeds, unless all ways are stopped.
+pub fn obstacles(graph: &Graph, outputs: &[&str], with_respect_to: &[&str]) -> Result<Vec<Obstacle>> {
+    Ok(Walk::back(graph, outputs, with_respect_to, GradOptions::default())?.obstacles)
+}
+
+/// The walk from the outputs back.
+struct Walk {
+    builder: Builder,
+    /// The gradients that arrived at each value.
+    arrived: BTreeMap<String, Vec<Value>>,
+    obstacles: Vec<Obstacle>,
+}
+
+impl Walk {
+    fn back(graph: &Graph, outputs: &[&str], with_respect_to: &[&str], options: GradOptions) -> Result<Walk> {
+        for &name in with_respect_to {
+            if graph.input(name).is_none() && !graph.initializers.contains_key(name) {
+                return Err(no_such_value(name, graph.inputs.iter().map(|v| v.name.as_str())));
             }
-            continue;
         }
+        for &name in outputs {
+            if graph.output(name).is_none() {
+                return Err(no_such_value(name, graph.outputs.iter().map(|v| v.name.as_str())));
+            }
+        }
+        let graph = lower::lower(graph, with_respect_to)?;
+        let nodes = graph.nodes.clone();
+        let mut builder = Builder::extend(graph, "grad/")?;
+        for name in with_respect_to {
+            if builder.graph().initializers.contains_key(*name) {
+                builder.forget_constant(name);
+            }
+        }
+        let activity = Activity::of(&builder, with_respect_to);
+        let mut arrived: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+        for &output in outputs {
+            let seed = seed(&mut builder, output)?;
+            arrived.entry(output.to_string()).or_default().push(seed);
+        }
+        let mut walk = Walk { builder, arrived, obstacles: Vec::new() };
+        for node in nodes.iter().rev() {
+            walk.step(node, &activity, options);
+        }
+        if with_respect_to.iter().any(|&name| !walk.arrived.contains_key(name)) {
+            walk.note_stops(&nodes, outputs, &activity);
+        }
+        Ok(walk)
+    }
+
+    /// Sends what arrived at a node's outputs on to its inputs.
+    fn step(&mut self, node: &Node, activity: &Activity, options: GradOptions) {
         let wanted: Vec<bool> =
             node.inputs.iter().map(|input| !input.is_empty() && activity.contains(input)).collect();
-        if !wanted.contains(&true) {
-            continue;
+        let reached = node.wanted_outputs().any(|output| self.arrived.contains_key(output));
+        if !reached || !wanted.contains(&true) {
+            return;
         }
-        let Some(Kind::Backward(backward)) = rule else {
-            return Err(rules::unknown(node));
+        let sent = match rules::find(node) {
+            Some(Kind::Stop(why)) => {
+                let reason = why.to_string();
+                self.obstacles.push(Obstacle { node: node.label(), reason, error: None });
+                return;
+            }
+            Some(Kind::Backward(backward)) => {
+                let gradients = node
+                    .outputs
+                    .iter()
+                    .map(|output| self.arrived.get(output).map(|parts| sum(&mut self.builder, parts)))
+                    .collect();
+                backward(&mut Step { b: &mut self.builder, node, gradients, wanted, options })
+            }
+            None => Err(rules::unknown(node)),
         };
-        let gradients = node
-            .outputs
-            .iter()
-            .map(|output| arrived.get(output).map(|parts| sum(&mut builder, parts)))
-            .collect();
-        let mut step = Step { b: &mut builder, node, gradients, wanted, options };
-        let sent = backward(&mut step)?;
-        for (input, gradient) in node.inputs.iter().zip(sent) {
-            if let Some(gradient) = gradient.filter(|_| activity.contains(input)) {
-                arrived.entry(input.clone()).or_default().push(gradient);
+        match sent {
+            Ok(sent) => {
+                for (input, gradient) in node.inputs.iter().zip(sent) {
+                    if let Some(gradient) = gradient.filter(|_| activity.contains(input)) {
+                        self.arrived.entry(input.clone()).or_default().push(gradient);
+                    }
+                }
+            }
+            Err(error) => {
+                let reason = match &error {
+                    Error::NotDifferentiable { reason, .. } | Error::Node { reason, .. } => reason.clone(),
+                    Error::UnknownShape { what, .. } => format!("it needs {what}, which is not known"),
+                    other => other.to_string(),
+                };
+                self.obstacles.push(Obstacle { node: node.label(), reason, error: Some(error) });
+                // The walk goes on as if there were a rule, so that all obstacles are found at once.
+                for input in node.inputs.iter().filter(|input| activity.contains(input)) {
+                    let zeros = self.builder.zeros_like(input);
+                    self.arrived.entry(input.clone()).or_default().push(zeros);
+                }
             }
         }
     }
-    for &name in with_respect_to {
-        let Some(parts) = arrived.get(name) else {
-            return Err(no_gradient(name, outputs, &stops));
-        };
-        let gradient = sum(&mut builder, parts);
-        builder.output(&gradient_name(name), &gradient);
+
+    /// Notes the nodes behind which nothing arrived: an integer in between hides them from the walk.
+    fn note_stops(&mut self, nodes: &[Node], outputs: &[&str], activity: &Activity) {
+        let mut needed: BTreeSet<&str> = outputs.iter().copied().collect();
+        for node in nodes.iter().rev() {
+            if !node.wanted_outputs().any(|output| needed.contains(output)) {
+                continue;
+            }
+            needed.extend(node.given_inputs());
+            let stop = match rules::find(node) {
+                Some(Kind::Stop(why)) if !node.is("Shape") && !node.is("Size") => Some(why),
+                _ => None,
+            };
+            let known = self.obstacles.iter().any(|obstacle| obstacle.node == node.label());
+            if let (Some(why), false) = (stop, known)
+                && node.given_inputs().any(|input| activity.contains(input))
+            {
+                self.obstacles.push(Obstacle { node: node.label(), reason: why.to_string(), error: None });
+            }
+        }
     }
-    builder.graph_mut().prune();
-    builder.finish()
 }
 
 /// The values that depend on `with_respect_to` in a way gradients can follow.
@@ -219,10 +296,10 @@ fn no_such_value<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Error 
     Error::NoSuchValue { name: name.to_string(), known: known.join(", ") }
 }
 
-fn no_gradient(input: &str, outputs: &[&str], stops: &[(&crate::graph::Node, &str)]) -> Error {
-    let reason = match stops {
+fn no_gradient(input: &str, outputs: &[&str], obstacles: &[Obstacle]) -> Error {
+    let reason = match obstacles {
         [] => "the output does not depend on it".to_string(),
-        [(node, why), ..] => format!("node {} stops it ({why})", node.label()),
+        [Obstacle { node, reason, .. }, ..] => format!("node {node} stops it ({reason})"),
     };
     Error::NoGradient { output: outputs.join("', '"), input: input.to_string(), reason }
 }

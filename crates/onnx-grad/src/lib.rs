@@ -22,7 +22,9 @@ pub use build::{Builder, Value};
 pub use cost::Cost;
 pub use coverage::{Coverage, Treatment, coverage, coverage_table};
 pub use error::{Error, Result};
-pub use grad::{GradOptions, ReluBackward, WeightGradient, grad, grad_with, gradient_name, seed_name};
+pub use grad::{
+    GradOptions, Obstacle, ReluBackward, WeightGradient, grad, grad_with, gradient_name, obstacles, seed_name,
+};
 pub use graph::{Attribute, Dim, Graph, Model, NEWEST_OPSET, Node, OLDEST_OPSET, ValueInfo};
 pub use lower::lower;
 pub use tensor::{DType, TensorData};

@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 use crate::build::Builder;
 use crate::error::Result;
 use crate::eval::{self, Array};
-use crate::graph::{Attribute, Dim, Graph, Node};
+use crate::graph::{Attribute, Dim, Graph, Node, ValueInfo};
 use crate::shapes::constant_value;
 use crate::tensor::TensorData;
 
@@ -229,7 +229,9 @@ impl<'a> Pass<'a> {
                     self.builder.push(Node::new("Identity", &[&source], &[&output.name]));
                 }
             }
-            outputs.push(output.clone());
+            // What the file does not say may follow by now.
+            let shape = output.shape.clone().or_else(|| self.builder.fact(&output.name).shape.clone());
+            outputs.push(ValueInfo { shape, ..output.clone() });
         }
         self.builder.graph_mut().outputs = outputs;
         self.builder.graph_mut().prune();

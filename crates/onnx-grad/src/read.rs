@@ -78,12 +78,7 @@ fn decode(bytes: Bytes, folder: Option<PathBuf>) -> Result<Model> {
     }
     let opset = opset.unwrap_or(if proto.opset_import.is_empty() { 1 } else { NEWEST_OPSET });
     if !(OLDEST_OPSET..=NEWEST_OPSET).contains(&opset) {
-        return Err(Error::Opset {
-            domain: String::new(),
-            found: opset,
-            oldest: OLDEST_OPSET,
-            newest: NEWEST_OPSET,
-        });
+        return Err(Error::Opset { found: opset, oldest: OLDEST_OPSET, newest: NEWEST_OPSET });
     }
     let reader = Reader { folder, files: Default::default() };
     let graph = reader.graph(graph, 0)?;

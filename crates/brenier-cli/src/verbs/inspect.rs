@@ -1,0 +1,111 @@
+//! `brenier inspect`: what a model is, and whether and where it can be differentiated.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use anyhow::Result;
+use brenier::{Inspection, InterfaceValue};
+use clap::Args;
+use onnx_grad::Model;
+
+use crate::args::Format;
+use crate::output::print_data;
+
+/// Inputs, outputs, size and cost of a model, and the nodes that gradients do not get through
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  brenier inspect model.onnx\n  brenier inspect model.onnx --format json")]
+pub(crate) struct Inspect {
+    /// The ONNX file
+    model: PathBuf,
+    /// How to print it
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+}
+
+pub(crate) fn run(args: &Inspect) -> Result<()> {
+    let inspection = Inspection::of(&Model::load(&args.model)?)?;
+    match args.format {
+        Format::Json => print_data(&format!("{}\n", serde_json::to_string_pretty(&inspection)?)),
+        Format::Text => print_data(&text(&inspection)?),
+    }
+}
+
+fn text(inspection: &Inspection) -> Result<String> {
+    let mut out = String::new();
+    let producer = if inspection.producer.is_empty() { "unknown" } else { &inspection.producer };
+    writeln!(out, "opset         {}, written by {producer}", inspection.opset)?;
+    for (what, values) in [("input", &inspection.inputs), ("output", &inspection.outputs)] {
+        for value in values {
+            writeln!(out, "{what:<13} {}", interface(value))?;
+        }
+    }
+    writeln!(out, "parameters    {}", grouped(inspection.parameters as u64))?;
+    writeln!(out, "cost          {} per input", quantity(inspection.flops_per_input, "FLOP"))?;
+    writeln!(out, "activations   {} per input", quantity(inspection.activation_bytes_per_input, "B"))?;
+    let operators: Vec<String> = inspection.operators.iter().map(|(op, n)| format!("{op} {n}")).collect();
+    writeln!(out, "operators     {}", operators.join(", "))?;
+    writeln!(out, "gradient      {}", if inspection.differentiable { "yes" } else { "no" })?;
+    for node in &inspection.blocked {
+        let effect = if node.fatal { "blocks" } else { "stops, gradients flow around it" };
+        let effect = if inspection.differentiable || node.fatal { effect } else { "stops" };
+        writeln!(out, "  node {}: {} ({effect})", node.node, node.reason)?;
+    }
+    let told = inspection.blocked.iter().any(|node| node.fatal);
+    if let (Some(problem), false) = (&inspection.problem, told) {
+        writeln!(out, "  {problem}")?;
+    }
+    for notice in &inspection.notices {
+        writeln!(out, "notice        {notice}")?;
+    }
+    Ok(out)
+}
+
+fn interface(value: &InterfaceValue) -> String {
+    let shape = value.shape.as_ref().map_or("of unknown rank".to_string(), |s| format!("[{}]", s.join(", ")));
+    format!("{} {} {shape}", value.name, value.dtype)
+}
+
+/// 1234567 as 1,234,567.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i) % 3 == 0 {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// Three digits and a prefix: 1.23 MFLOP.
+fn quantity(number: u64, unit: &str) -> String {
+    let mut value = number as f64;
+    for prefix in ["", "k", "M", "G", "T", "P"] {
+        if value < 1000.0 {
+            let digits = if prefix.is_empty() || value >= 100.0 {
+                0
+            } else if value >= 10.0 {
+                1
+            } else {
+                2
+            };
+            return format!("{value:.digits$} {prefix}{unit}");
+        }
+        value /= 1000.0;
+    }
+    format!("{value:.0} E{unit}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_for_people() {
+        assert_eq!(grouped(0), "0");
+        assert_eq!(grouped(1234567), "1,234,567");
+        assert_eq!(quantity(999, "B"), "999 B");
+        assert_eq!(quantity(83_123_456, "FLOP"), "83.1 MFLOP");
+    }
+}

@@ -17,3 +17,9 @@ pub(crate) fn engines() -> Vec<Arc<dyn Engine>> {
         Err(error) => panic!("{error} (or set BRENIER_TEST_WITHOUT_ORT to test without it)"),
     }
 }
+
+/// How to get each of [`engines`].
+pub(crate) fn engine_configs() -> Vec<EngineConfig> {
+    let kinds = [EngineKind::Rten, EngineKind::Ort];
+    kinds[..engines().len()].iter().map(|&kind| EngineConfig { kind, ..EngineConfig::default() }).collect()
+}

@@ -3,6 +3,7 @@
 //! stdout is data, stderr is progress and errors. Exit 0: done; 1: failed; 2: wrong usage.
 
 mod args;
+mod engine_args;
 mod output;
 mod verbs;
 
@@ -15,6 +16,7 @@ use crate::args::{Args, Command};
 fn main() -> ExitCode {
     let args = Args::parse();
     let done = match args.command {
+        Command::Explain(explain) => verbs::explain::run(&explain),
         Command::Inspect(inspect) => verbs::inspect::run(&inspect),
         Command::Reproduce(reproduce) => verbs::reproduce::run(&reproduce),
     };

@@ -1,0 +1,36 @@
+//! The flags that choose an engine, shared by every verb that runs networks.
+
+use std::path::PathBuf;
+
+use brenier::engine::{EngineConfig, EngineKind, Provider};
+use clap::Args;
+
+/// Which engine runs the networks
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Engine")]
+pub(crate) struct EngineArgs {
+    /// The engine: rten (built in) or ort (ONNX Runtime, found at run time)
+    #[arg(long, value_name = "ENGINE", default_value_t = EngineKind::Rten)]
+    engine: EngineKind,
+    /// ONNX Runtime's shared library; searched for where not given
+    #[arg(long, value_name = "FILE")]
+    ort_library: Option<PathBuf>,
+    /// Where ONNX Runtime runs: cpu, cuda, tensorrt, coreml, directml, ...
+    #[arg(long, value_name = "PROVIDER", default_value_t = Provider::Cpu)]
+    provider: Provider,
+    /// Workers, each on a core of its own; one for every core where not given
+    #[arg(long, value_name = "N")]
+    workers: Option<usize>,
+}
+
+impl EngineArgs {
+    /// What the flags mean.
+    pub(crate) fn config(&self) -> EngineConfig {
+        EngineConfig {
+            kind: self.engine,
+            library: self.ort_library.clone(),
+            provider: self.provider,
+            workers: self.workers,
+        }
+    }
+}

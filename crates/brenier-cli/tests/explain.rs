@@ -1,0 +1,157 @@
+//! `brenier explain` and `brenier inspect`, as typed.
+#![allow(clippy::unwrap_used)]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use brenier::data::synthetic::{Gaussian, OptimalTransport};
+use brenier::{TraceConfig, save_traces, trace};
+use ndarray::{Array2, Array4, ArrayD};
+
+fn brenier(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_brenier")).args(args).output().unwrap()
+}
+
+fn fixture(name: &str) -> String {
+    let path: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures").join(name);
+    path.to_str().unwrap().to_string()
+}
+
+/// A folder with `inputs.npy` for the small VGG, and its path as text.
+fn inputs(rows: usize) -> (tempfile::TempDir, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("inputs.npy");
+    let inputs = Array4::from_shape_fn((rows, 3, 16, 16), |(n, c, h, w)| ((n + 3 * c + h * w) as f32).sin());
+    ndarray_npy::write_npy(&file, &inputs).unwrap();
+    let text = file.to_str().unwrap().to_string();
+    (folder, text)
+}
+
+fn stderr(done: &Output) -> String {
+    String::from_utf8_lossy(&done.stderr).into_owned()
+}
+
+#[test]
+fn credit_sums_to_the_change_of_the_score() {
+    let (folder, inputs) = inputs(3);
+    let out = folder.path().join("out");
+    let out = out.to_str().unwrap();
+    let model = fixture("torch/vgg.script.onnx");
+    let done =
+        brenier(&["explain", "-m", &model, &inputs, "--tolerance", "1e-3", "-o", out, "--format", "json"]);
+    assert_eq!(done.status.code(), Some(0), "{}", stderr(&done));
+    let certificates: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
+    let certificates = certificates.as_array().unwrap();
+    assert_eq!(certificates.len(), 3);
+    for certificate in certificates {
+        assert!(certificate["relative_residual"].as_f64().unwrap() <= 1e-3, "{certificate}");
+        assert_eq!(certificate["verdict"]["kind"], "pass");
+        assert!(certificate["engine"].as_str().unwrap().starts_with("RTen"));
+    }
+    let file = std::fs::File::open(Path::new(out).join("explanations.npz")).unwrap();
+    let mut npz = ndarray_npy::NpzReader::new(file).unwrap();
+    let values: ArrayD<f64> = npz.by_name("values").unwrap();
+    assert_eq!(values.shape(), [3, 3, 16, 16]);
+    let lines = std::fs::read_to_string(Path::new(out).join("explanations.jsonl")).unwrap();
+    assert_eq!(lines.lines().count(), 3);
+
+    let again = brenier(&["explain", "-m", &model, &inputs, "-o", out]);
+    assert_eq!(again.status.code(), Some(1));
+    assert!(stderr(&again).contains("exists already\nhint: "), "{}", stderr(&again));
+}
+
+/// The paper's estimator to the letter takes one gradient a step.
+#[test]
+fn the_left_rule_takes_its_steps() {
+    let (_folder, inputs) = inputs(1);
+    let model = fixture("torch/vgg.script.onnx");
+    let done = brenier(&[
+        "explain", "-m", &model, &inputs, "--rule", "left", "--steps", "50", "--target", "2", "--format",
+        "json",
+    ]);
+    let certificates: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
+    assert_eq!(certificates[0]["gradient_evaluations"], 50);
+    assert_eq!(certificates[0]["target"], 2);
+    assert_eq!(certificates[0]["rule"]["rule"], "left");
+}
+
+/// A trace is made once and used for several models: the path does not depend on the predictor.
+#[test]
+fn saved_traces_serve_any_model() {
+    let (folder, inputs) = inputs(2);
+    let rows: Array4<f32> = ndarray_npy::read_npy(&inputs).unwrap();
+    let rows: Array2<f64> = rows.mapv(f64::from).into_shape_with_order((2, 768)).unwrap();
+    let flow = OptimalTransport::new(
+        Gaussian::isotropic(768, 1.0).unwrap(),
+        Gaussian::isotropic(768, 0.25).unwrap(),
+    );
+    let traces = trace(&flow.unwrap(), rows.view(), &TraceConfig::default()).unwrap();
+    let file = folder.path().join("traces.npz");
+    save_traces(&file, &traces).unwrap();
+    let file = file.to_str().unwrap();
+    for model in ["torch/vgg.script.onnx", "torch/vit.dynamo.onnx"] {
+        let done =
+            brenier(&["explain", "-m", &fixture(model), &inputs, "--traces", file, "--format", "json"]);
+        assert_eq!(done.status.code(), Some(0), "{}", stderr(&done));
+        let certificates: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
+        assert!(certificates[1]["relative_residual"].as_f64().unwrap() <= 1e-3);
+        assert!(certificates[1]["path"]["round_trip_error"].as_f64().unwrap() < 1e-3);
+    }
+}
+
+/// Every mistake gets one sentence and a hint; nothing panics.
+#[test]
+fn mistakes_are_told() {
+    let (folder, inputs) = inputs(2);
+    let model = fixture("torch/vgg.script.onnx");
+    let write = |name: &str, array: &ArrayD<f32>| {
+        let path = folder.path().join(name);
+        ndarray_npy::write_npy(&path, array).unwrap();
+        path.to_str().unwrap().to_string()
+    };
+    let flat = write("flat.npy", &ArrayD::zeros(vec![2, 768]));
+    let mut holes = ArrayD::zeros(vec![2, 3, 16, 16]);
+    holes[[1, 0, 0, 5]] = f32::NAN;
+    let holes = write("holes.npy", &holes);
+    let cases: &[(&[&str], i32, &str)] = &[
+        (&[&flat], 1, "has shape [2, 768], but the model takes [N, 3, 16, 16]\nhint: "),
+        (&[&holes], 1, "holds NaN in example 1, feature 5\nhint: "),
+        (&["nowhere.npy"], 1, "cannot read nowhere.npy"),
+        (&[&inputs, "--target", "7"], 1, "target 7 is out of range: the model has 6 outputs"),
+        (&[&inputs, "--target", "0,1,2"], 1, "3 targets are given for 2 inputs\nhint: "),
+        (&[&inputs, "--rule", "best"], 1, "there is no rule 'best'\nhint: "),
+        (&[&inputs, "--tolerance", "0"], 1, "the tolerance is 0"),
+        (&[&inputs, "--steps", "0"], 1, "the number of steps is 0"),
+        (&[&inputs, "--engine", "tensorflow"], 2, "there is no engine 'tensorflow'; choose one of rten, ort"),
+        (&[&inputs, "--output-name", "z"], 1, "no output 'z'"),
+    ];
+    for (arguments, code, expected) in cases {
+        let all: Vec<&str> = ["explain", "-m", &model].iter().chain(*arguments).copied().collect();
+        let done = brenier(&all);
+        assert_eq!(done.status.code(), Some(*code), "{arguments:?}: {}", stderr(&done));
+        assert!(stderr(&done).contains(expected), "{arguments:?}: {}", stderr(&done));
+        assert!(done.stdout.is_empty());
+    }
+    let done = brenier(&["explain", "-m", &fixture("broken/argmax_path.onnx"), &inputs]);
+    assert!(stderr(&done).contains("node 'pick' (ArgMax) stops it"), "{}", stderr(&done));
+}
+
+#[test]
+fn inspect_tells_what_a_model_is() {
+    let done = brenier(&["inspect", &fixture("torch/resnet.script.onnx")]);
+    let text = String::from_utf8_lossy(&done.stdout).into_owned();
+    for part in
+        ["input         x float32 [batch, 3, 16, 16]", "gradient      yes", "MFLOP per input", "Conv "]
+    {
+        assert!(text.contains(part), "{part} is missing in\n{text}");
+    }
+    let done = brenier(&["inspect", &fixture("broken/quantised.onnx"), "--format", "json"]);
+    assert_eq!(done.status.code(), Some(0));
+    let json: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
+    assert_eq!(json["differentiable"], false);
+    assert_eq!(json["blocked"].as_array().unwrap().len(), 3);
+    assert!(json["blocked"][0]["reason"].as_str().unwrap().contains("quantised"));
+    let done = brenier(&["inspect", &fixture("broken/truncated.onnx")]);
+    assert_eq!(done.status.code(), Some(1));
+    assert!(stderr(&done).starts_with("error: not an ONNX model"));
+}

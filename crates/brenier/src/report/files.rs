@@ -1,0 +1,98 @@
+//! Explanations as files that anybody can open.
+//!
+//! - `explanations.npz`, for NumPy: `values`, `inputs` and `references` (`[examples, ...]`), `targets`,
+//!   `scores` and `reference_scores` (`[examples]`);
+//! - `explanations.jsonl`: a certificate a line.
+
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+use ndarray::{Array1, ArrayD, IxDyn};
+use ndarray_npy::NpzWriter;
+
+use crate::attribute::Explanation;
+use crate::error::{Error, Result};
+
+/// Writes `explanations.npz` and `explanations.jsonl` into a folder, which is made where it is missing.
+///
+/// All explanations must be of one shape. Files appear whole or not at all.
+pub fn save_explanations(folder: &Path, explanations: &[Explanation]) -> Result<()> {
+    fs::create_dir_all(folder).map_err(|e| unwritable(folder, e))?;
+    let npz = folder.join("explanations.npz");
+    let part = folder.join("explanations.npz.part");
+    write_npz(&part, explanations)?;
+    fs::rename(&part, &npz).map_err(|e| unwritable(&npz, e))?;
+    let jsonl = folder.join("explanations.jsonl");
+    let part = folder.join("explanations.jsonl.part");
+    write_certificates(&part, explanations)?;
+    fs::rename(&part, &jsonl).map_err(|e| unwritable(&jsonl, e))
+}
+
+fn unwritable(path: &Path, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+    Error::Write { path: path.to_owned(), source: source.into() }
+}
+
+fn write_npz(path: &Path, explanations: &[Explanation]) -> Result<()> {
+    let shape = explanations.first().map_or(Vec::new(), |e| e.shape.clone());
+    let stack = |pick: fn(&Explanation) -> &Array1<f64>| -> Result<ArrayD<f64>> {
+        let all: Vec<f64> = explanations.iter().flat_map(|e| pick(e).iter().copied()).collect();
+        let whole: Vec<usize> = std::iter::once(explanations.len()).chain(shape.iter().copied()).collect();
+        let found = vec![all.len()];
+        ArrayD::from_shape_vec(IxDyn(&whole), all).map_err(|_| Error::Shape {
+            what: "the explanations to be saved together".to_string(),
+            expected: whole,
+            found,
+        })
+    };
+    let numbers = |pick: fn(&Explanation) -> f64| explanations.iter().map(pick).collect::<Array1<f64>>();
+    let targets: Array1<i64> = explanations.iter().map(|e| e.certificate.target as i64).collect();
+    let file = File::create(path).map_err(|e| unwritable(path, e))?;
+    let mut npz = NpzWriter::new(BufWriter::new(file));
+    npz.add_array("values", &stack(|e| &e.values)?).map_err(|e| unwritable(path, e))?;
+    npz.add_array("inputs", &stack(|e| &e.input)?).map_err(|e| unwritable(path, e))?;
+    npz.add_array("references", &stack(|e| &e.reference)?).map_err(|e| unwritable(path, e))?;
+    npz.add_array("targets", &targets).map_err(|e| unwritable(path, e))?;
+    npz.add_array("scores", &numbers(|e| e.certificate.score)).map_err(|e| unwritable(path, e))?;
+    npz.add_array("reference_scores", &numbers(|e| e.certificate.reference_score))
+        .map_err(|e| unwritable(path, e))?;
+    npz.finish().map_err(|e| unwritable(path, e))?;
+    Ok(())
+}
+
+fn write_certificates(path: &Path, explanations: &[Explanation]) -> Result<()> {
+    let mut file = BufWriter::new(File::create(path).map_err(|e| unwritable(path, e))?);
+    for explanation in explanations {
+        serde_json::to_writer(&mut file, &explanation.certificate).map_err(|e| unwritable(path, e))?;
+        file.write_all(b"\n").map_err(|e| unwritable(path, e))?;
+    }
+    file.flush().map_err(|e| unwritable(path, e))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Line, PathIntegral, Rule, ScoreFn};
+    use ndarray::{Ix1, Ix2, array};
+    use ndarray_npy::NpzReader;
+
+    #[test]
+    fn arrays_and_certificates_come_back() {
+        let score = ScoreFn::new(&[2], |x, _| (x[0] * x[1], array![x[1], x[0]]));
+        let line = Line::new(array![0.0, 0.0].view(), array![2.0, 3.0].view()).unwrap();
+        let explanation =
+            PathIntegral::new(Rule::GaussLegendre { nodes: 4 }).explain(&score, &line, 0).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path().join("new");
+        save_explanations(&folder, &[explanation.clone(), explanation.clone()]).unwrap();
+
+        let mut npz = NpzReader::new(File::open(folder.join("explanations.npz")).unwrap()).unwrap();
+        let values = npz.by_name::<ndarray::OwnedRepr<f64>, Ix2>("values").unwrap();
+        assert_eq!(values.row(1), explanation.values);
+        let scores = npz.by_name::<ndarray::OwnedRepr<f64>, Ix1>("scores").unwrap();
+        assert_eq!(scores, array![6.0, 6.0]);
+        let lines = fs::read_to_string(folder.join("explanations.jsonl")).unwrap();
+        let first: crate::Certificate = serde_json::from_str(lines.lines().next().unwrap()).unwrap();
+        assert_eq!(first, explanation.certificate);
+    }
+}

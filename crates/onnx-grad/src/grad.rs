@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::build::{Builder, Value};
 use crate::error::{Error, Result};
-use crate::graph::Graph;
+use crate::graph::{Graph, Node};
 use crate::lower;
 use crate::rules::{self, Kind, Step};
 
@@ -67,7 +67,11 @@ pub fn seed_name(name: &str) -> String {
 ///
 /// The new graph has the inputs and outputs of the old one; for every output of `outputs` that is not a
 /// scalar the input [`seed_name`], of the output's shape; and for every name in `with_respect_to` the
-/// output [`gradient_name`].
+/// output [`gradient_name`]. The outputs of `with_respect_to` are the last ones, in order.
+///
+/// The result can be differentiated again. A gradient whose name is taken by an earlier one gets the
+/// [`gradient_name`] of that name: the gradient of `grad/x` with respect to `x` is `grad/grad/x`. A seed that
+/// is an input already, because the output was differentiated before, seeds both.
 ///
 /// ```
 /// use onnx_grad::{Builder, DType, Dim, grad};
@@ -119,16 +123,12 @@ pub fn grad_with(
         let seed = seed(&mut builder, output)?;
         arrived.entry(output.to_string()).or_default().push(seed);
     }
-    let mut stops = Vec::new();
     for node in nodes.iter().rev() {
         if !node.wanted_outputs().any(|output| arrived.contains_key(output)) {
             continue;
         }
         let rule = rules::find(node);
-        if let Some(Kind::Stop(why)) = rule {
-            if node.given_inputs().any(|input| activity.contains(input)) {
-                stops.push((node, why));
-            }
+        if let Some(Kind::Stop(_)) = rule {
             continue;
         }
         let wanted: Vec<bool> =
@@ -154,10 +154,14 @@ pub fn grad_with(
     }
     for &name in with_respect_to {
         let Some(parts) = arrived.get(name) else {
-            return Err(no_gradient(name, outputs, &stops));
+            return Err(no_gradient(name, outputs, &nodes, &activity));
         };
         let gradient = sum(&mut builder, parts);
-        builder.output(&gradient_name(name), &gradient);
+        let mut free = gradient_name(name);
+        while builder.is_taken(&free) {
+            free = gradient_name(&free);
+        }
+        builder.output(&free, &gradient);
     }
     builder.graph_mut().prune();
     builder.finish()
@@ -198,6 +202,9 @@ fn seed(builder: &mut Builder, output: &str) -> Result<Value> {
     })?;
     match fact.shape {
         Some(shape) if shape.is_empty() => Ok(builder.scalar_like(output, 1.0)),
+        Some(_) if builder.graph().input(&seed_name(output)).is_some() => {
+            Ok(Value::named(&seed_name(output)))
+        }
         Some(shape) => Ok(builder.input(&seed_name(output), dtype, &shape)),
         None => Err(Error::UnknownShape {
             node: format!("of output '{output}'"),
@@ -219,10 +226,28 @@ fn no_such_value<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Error 
     Error::NoSuchValue { name: name.to_string(), known: known.join(", ") }
 }
 
-fn no_gradient(input: &str, outputs: &[&str], stops: &[(&crate::graph::Node, &str)]) -> Error {
-    let reason = match stops {
-        [] => "the output does not depend on it".to_string(),
-        [(node, why), ..] => format!("node {} stops it ({why})", node.label()),
+/// Says which node stands between the outputs and the input.
+fn no_gradient(input: &str, outputs: &[&str], nodes: &[Node], activity: &Activity) -> Error {
+    let mut needed: BTreeSet<&str> = outputs.iter().copied().collect();
+    let mut stops = Vec::new();
+    for node in nodes.iter().rev() {
+        if !node.wanted_outputs().any(|output| needed.contains(output)) {
+            continue;
+        }
+        let reached = node.given_inputs().any(|value| activity.contains(value));
+        if reached && !node.wanted_outputs().any(|value| activity.contains(value)) {
+            stops.push(node);
+        }
+        needed.extend(node.given_inputs());
+    }
+    // A shape that is taken besides is not what stands in the way, unless there is nothing else.
+    let culprit = stops.iter().rev().find(|node| !node.is("Shape") && !node.is("Size")).or(stops.last());
+    let reason = match culprit {
+        None => "the output does not depend on it".to_string(),
+        Some(node) => match rules::find(node) {
+            Some(Kind::Stop(why)) => format!("node {} stops it ({why})", node.label()),
+            _ => format!("node {} stops it (its output is not a float)", node.label()),
+        },
     };
     Error::NoGradient { output: outputs.join("', '"), input: input.to_string(), reason }
 }

@@ -228,6 +228,11 @@ impl Builder {
         }
     }
 
+    /// Whether a value has this name.
+    pub(crate) fn is_taken(&self, name: &str) -> bool {
+        self.names.contains(name)
+    }
+
     fn claim(&mut self, name: &str) {
         self.names.insert(name.to_string());
     }
@@ -443,7 +448,9 @@ impl Builder {
             return Ok(self.sum_to_at_run_time(a, like));
         };
         let (from, to) = (from.to_vec(), to.to_vec());
-        let extra = from.len().saturating_sub(to.len());
+        let Some(extra) = from.len().checked_sub(to.len()) else {
+            return Ok(self.sum_to_at_run_time(a, like));
+        };
         let mut axes: Vec<i64> = (0..extra as i64).collect();
         for (i, dim) in to.iter().enumerate() {
             match (&from[i + extra], dim) {

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum Error {
     /// A file could not be read or written.
-    #[error("cannot {action} {}: {reason}", path.display())]
+    #[error("cannot {action} {}: {reason}; check the path and its permissions", path.display())]
     File {
         /// `read` or `write`.
         action: &'static str,
@@ -39,7 +39,7 @@ pub enum Error {
         newest: i64,
     },
     /// A tensor is malformed.
-    #[error("tensor '{name}' is malformed: {reason}")]
+    #[error("tensor '{name}' is malformed: {reason}; export the model again, with float32 weights")]
     Tensor {
         /// The tensor's name.
         name: String,
@@ -80,7 +80,10 @@ pub enum Error {
         known: String,
     },
     /// A node is malformed: an attribute or input is missing or has the wrong type.
-    #[error("node {node} is malformed: {reason}")]
+    #[error(
+        "node {node} is malformed: {reason}; export the model again, or find the mistake with \
+         onnx.checker.check_model(model, full_check=True)"
+    )]
     Node {
         /// The node, by name and op.
         node: String,
@@ -100,7 +103,7 @@ pub enum Error {
     },
     /// No differentiable path leads from the input to the output.
     #[error(
-        "no gradient flows from '{output}' back to '{input}': {reason}; explain an output before that \
+        "no gradient flows from output '{output}' back to '{input}': {reason}; explain an output before that \
          node, or use a method without gradients (KernelSHAP, occlusion)"
     )]
     NoGradient {
@@ -123,7 +126,7 @@ pub enum Error {
         what: String,
     },
     /// The reference evaluator does not know the op.
-    #[error("node {node} cannot be evaluated: {reason}")]
+    #[error("node {node} cannot be evaluated: {reason}; run the graph in an engine instead")]
     NotEvaluable {
         /// The node, by name and op.
         node: String,

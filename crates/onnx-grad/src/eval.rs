@@ -46,6 +46,7 @@ use crate::error::Result;
 use crate::graph::{Graph, Node};
 use crate::tensor::{DType, TensorData};
 use call::Call;
+pub(crate) use call::Limits;
 
 /// A tensor in the evaluator: an element type and its values as `f64`.
 #[derive(Clone, Debug, PartialEq)]
@@ -117,7 +118,12 @@ pub fn evaluate(graph: &Graph, inputs: &BTreeMap<String, Array>) -> Result<Vec<A
 /// All outputs of the op are computed, also those that the node does not name. A node with a body
 /// (`If`) needs the graph around it: see [`evaluate`].
 pub fn evaluate_node(node: &Node, inputs: &[Option<&Array>]) -> Result<Vec<Array>> {
-    let call = Call::new(node, inputs);
+    evaluate_within(node, inputs, Limits::EVALUATION)
+}
+
+/// As [`evaluate_node`], but what is larger than `limits` is refused before it is computed.
+pub(crate) fn evaluate_within(node: &Node, inputs: &[Option<&Array>], limits: Limits) -> Result<Vec<Array>> {
+    let call = Call::new(node, inputs, limits);
     if !node.is_standard() {
         return Err(call.unsupported("its operator is not one of ONNX's own"));
     }

@@ -67,7 +67,11 @@ pub fn seed_name(name: &str) -> String {
 ///
 /// The new graph has the inputs and outputs of the old one; for every output of `outputs` that is not a
 /// scalar the input [`seed_name`], of the output's shape; and for every name in `with_respect_to` the
-/// output [`gradient_name`].
+/// output [`gradient_name`]. The outputs of `with_respect_to` are the last ones, in order.
+///
+/// The result can be differentiated again. A gradient whose name is taken by an earlier one gets the
+/// [`gradient_name`] of that name: the gradient of `grad/x` with respect to `x` is `grad/grad/x`. A seed that
+/// is an input already, because the output was differentiated before, seeds both.
 ///
 /// ```
 /// use onnx_grad::{Builder, DType, Dim, grad};
@@ -101,7 +105,11 @@ pub fn grad_with(
             return Err(no_gradient(name, outputs, &walk.obstacles));
         };
         let gradient = sum(&mut walk.builder, parts);
-        walk.builder.output(&gradient_name(name), &gradient);
+        let mut free = gradient_name(name);
+        while walk.builder.is_taken(&free) {
+            free = gradient_name(&free);
+        }
+        walk.builder.output(&free, &gradient);
     }
     walk.builder.graph_mut().prune();
     walk.builder.finish()
@@ -226,16 +234,18 @@ impl Walk {
                 continue;
             }
             needed.extend(node.given_inputs());
-            let stop = match rules::find(node) {
-                Some(Kind::Stop(why)) if !node.is("Shape") && !node.is("Size") => Some(why),
-                _ => None,
-            };
+            let reached = node.given_inputs().any(|value| activity.contains(value));
+            let stops = reached && !node.wanted_outputs().any(|value| activity.contains(value));
             let known = self.obstacles.iter().any(|obstacle| obstacle.node == node.label());
-            if let (Some(why), false) = (stop, known)
-                && node.given_inputs().any(|input| activity.contains(input))
-            {
-                self.obstacles.push(Obstacle { node: node.label(), reason: why.to_string(), error: None });
+            // A shape that is taken besides is not what stands in the way.
+            if !stops || known || node.is("Shape") || node.is("Size") {
+                continue;
             }
+            let reason = match rules::find(node) {
+                Some(Kind::Stop(why)) => why.to_string(),
+                _ => "its output is not a float".to_string(),
+            };
+            self.obstacles.push(Obstacle { node: node.label(), reason, error: None });
         }
     }
 }
@@ -275,6 +285,9 @@ fn seed(builder: &mut Builder, output: &str) -> Result<Value> {
     })?;
     match fact.shape {
         Some(shape) if shape.is_empty() => Ok(builder.scalar_like(output, 1.0)),
+        Some(_) if builder.graph().input(&seed_name(output)).is_some() => {
+            Ok(Value::named(&seed_name(output)))
+        }
         Some(shape) => Ok(builder.input(&seed_name(output), dtype, &shape)),
         None => Err(Error::UnknownShape {
             node: format!("of output '{output}'"),
@@ -299,7 +312,7 @@ fn no_such_value<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Error 
 fn no_gradient(input: &str, outputs: &[&str], obstacles: &[Obstacle]) -> Error {
     let reason = match obstacles {
         [] => "the output does not depend on it".to_string(),
-        [Obstacle { node, reason, .. }, ..] => format!("node {node} stops it ({reason})"),
+        [.., Obstacle { node, reason, .. }] => format!("node {node} stops it ({reason})"),
     };
     Error::NoGradient { output: outputs.join("', '"), input: input.to_string(), reason }
 }

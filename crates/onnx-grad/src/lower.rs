@@ -21,13 +21,15 @@ use std::collections::BTreeMap;
 
 use crate::build::Builder;
 use crate::error::Result;
-use crate::eval::{self, Array};
+use crate::eval::{self, Array, Limits};
 use crate::graph::{Attribute, Dim, Graph, Node, ValueInfo};
 use crate::shapes::constant_value;
-use crate::tensor::TensorData;
+use crate::tensor::{TensorData, element_count};
 
 /// Constants larger than this are left for the engine to fold: files should not grow by folding.
 const MAX_FOLDED: usize = 4096;
+/// Folding a constant is to save time: what takes long, or much room on the way, is left to the engine too.
+const FOLDING: Limits = Limits { elements: 1 << 16, steps: 1 << 20 };
 
 /// The graph in the portable set of operators.
 ///
@@ -74,11 +76,11 @@ impl<'a> Pass<'a> {
         if self.removed(&node) || self.opened(&node)? || self.folded(&node)? {
             return Ok(());
         }
-        if let Some(spell) = spell::find(&node) {
-            if let Some(value) = spell(&mut self.builder, &node)? {
-                self.rename(&node.outputs[0], &value);
-                return Ok(());
-            }
+        if let (Some(spell), Some(output)) = (spell::find(&node), node.output(0))
+            && let Some(value) = spell(&mut self.builder, &node)?
+        {
+            self.rename(output, &value);
+            return Ok(());
         }
         self.builder.push_hinted(node.clone(), &self.graph.value_info)?;
         // What can be told of an integer tensor is a constant from here on.
@@ -88,7 +90,7 @@ impl<'a> Pass<'a> {
                 (fact.known_content(), fact.dtype, fact.known_shape())
             {
                 let values: Vec<f64> = content.iter().map(|&v| v as f64).collect();
-                if shape.iter().product::<usize>() == values.len() {
+                if element_count(&shape) == Some(values.len()) {
                     let constant = self.builder.constant(TensorData::from_f64(dtype, &shape, &values));
                     self.rename(output, &constant);
                 }
@@ -113,7 +115,7 @@ impl<'a> Pass<'a> {
             }
             "Reshape" | "Flatten" | "Expand" | "Squeeze" => {
                 let from = self.builder.shape(input);
-                let to = self.builder.infer(node).ok().and_then(|facts| facts[0].shape.clone());
+                let to = self.builder.infer(node).ok().and_then(|facts| facts.first()?.shape.clone());
                 from.is_some_and(|shape| !shape.contains(&Dim::Unknown)) && from == to.as_deref()
             }
             _ => false,
@@ -164,8 +166,8 @@ impl<'a> Pass<'a> {
     /// A node of constants is a constant.
     fn folded(&mut self, node: &Node) -> Result<bool> {
         if node.is("Constant") {
-            let Some(data) = constant_value(node) else { return Ok(false) };
-            self.define(&node.outputs[0], data);
+            let (Some(data), Some(output)) = (constant_value(node), node.output(0)) else { return Ok(false) };
+            self.define(output, data);
             return Ok(true);
         }
         if !node.is_standard() || node.op.starts_with("Random") || node.bodies().next().is_some() {
@@ -190,7 +192,7 @@ impl<'a> Pass<'a> {
         }
         let inputs: Vec<Option<&Array>> = arrays.iter().map(Option::as_ref).collect();
         // What the evaluator does not know is left to the engine.
-        let Ok(outputs) = eval::evaluate_node(node, &inputs) else { return Ok(false) };
+        let Ok(outputs) = eval::evaluate_within(node, &inputs, FOLDING) else { return Ok(false) };
         if outputs.iter().map(|a| a.data.len()).sum::<usize>() > MAX_FOLDED {
             return Ok(false);
         }
@@ -241,17 +243,27 @@ impl<'a> Pass<'a> {
 
 fn rename_free(body: &mut Graph, renamed: &BTreeMap<String, String>) {
     let free: Vec<String> = body.free_names().into_iter().map(str::to_string).collect();
-    let new = |name: &String| free.contains(name).then(|| renamed.get(name)).flatten().cloned();
+    // What the body defines itself hides a name of the graph around it.
+    let renamed: BTreeMap<String, String> =
+        free.into_iter().filter_map(|name| renamed.get(&name).map(|new| (name, new.clone()))).collect();
+    if renamed.is_empty() {
+        return;
+    }
     for node in &mut body.nodes {
         for input in &mut node.inputs {
-            if let Some(name) = new(input) {
-                *input = name;
+            if let Some(name) = renamed.get(input) {
+                input.clone_from(name);
             }
         }
         for attribute in node.attributes.values_mut() {
             if let Attribute::Graph(inner) = attribute {
-                rename_free(inner, renamed);
+                rename_free(inner, &renamed);
             }
+        }
+    }
+    for output in &mut body.outputs {
+        if let Some(name) = renamed.get(&output.name) {
+            output.name.clone_from(name);
         }
     }
 }

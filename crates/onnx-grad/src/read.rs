@@ -17,7 +17,8 @@ use prost::Message;
 use crate::error::{Error, Result};
 use crate::graph::{Attribute, Dim, Graph, Model, NEWEST_OPSET, Node, OLDEST_OPSET, ValueInfo};
 use crate::proto::{
-    AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, attribute_type,
+    AttributeProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, ValueInfoProto,
+    attribute_type,
 };
 use crate::tensor::{DType, TensorData};
 
@@ -65,21 +66,18 @@ fn decode(bytes: Bytes, folder: Option<PathBuf>) -> Result<Model> {
     let Some(graph) = &proto.graph else {
         return Err(Error::NotOnnx { reason: "it holds no graph".to_string() });
     };
-    let mut opset = None;
-    let mut other_opsets = BTreeMap::new();
-    for import in &proto.opset_import {
-        let version = import.version.unwrap_or(1);
-        match import.domain.as_deref().unwrap_or("") {
-            "" | "ai.onnx" => opset = Some(version),
-            other => {
-                other_opsets.insert(other.to_string(), version);
-            }
-        }
-    }
-    let opset = opset.unwrap_or(if proto.opset_import.is_empty() { 1 } else { NEWEST_OPSET });
-    if !(OLDEST_OPSET..=NEWEST_OPSET).contains(&opset) {
-        return Err(Error::Opset { found: opset, oldest: OLDEST_OPSET, newest: NEWEST_OPSET });
-    }
+    let opset = match opset_of(&proto.opset_import)? {
+        Some(opset) => opset,
+        // A file that says nothing at all is older than the field.
+        None if proto.opset_import.is_empty() => return Err(wrong_opset(1)),
+        None => NEWEST_OPSET,
+    };
+    let other_opsets = proto
+        .opset_import
+        .iter()
+        .map(|import| (domain(import.domain.as_deref()), import.version.unwrap_or(1)))
+        .filter(|(domain, _)| !domain.is_empty())
+        .collect();
     let reader = Reader { folder, files: Default::default() };
     let graph = reader.graph(graph, 0)?;
     let mut model = Model {
@@ -94,13 +92,50 @@ fn decode(bytes: Bytes, folder: Option<PathBuf>) -> Result<Model> {
             .map(|e| (e.key.clone().unwrap_or_default(), e.value.clone().unwrap_or_default()))
             .collect(),
     };
-    let functions =
-        proto.functions.iter().map(|f| functions::Function::read(&reader, f)).collect::<Result<Vec<_>>>()?;
-    model.graph.sort()?;
-    functions::inline(&mut model.graph, &functions)?;
+    let functions = proto
+        .functions
+        .iter()
+        .map(|f| functions::Function::read(&reader, f, opset))
+        .collect::<Result<Vec<_>>>()?;
     upgrade::upgrade(&mut model)?;
+    functions::inline(&mut model.graph, &functions)?;
+    model.graph.sort()?;
     model.graph.validate()?;
     Ok(model)
+}
+
+/// The version of ONNX's own operators, where it is said.
+fn opset_of(imports: &[OperatorSetIdProto]) -> Result<Option<i64>> {
+    let own = imports.iter().rfind(|import| domain(import.domain.as_deref()).is_empty());
+    let Some(version) = own.map(|import| import.version.unwrap_or(1)) else { return Ok(None) };
+    match (OLDEST_OPSET..=NEWEST_OPSET).contains(&version) {
+        true => Ok(Some(version)),
+        false => Err(wrong_opset(version)),
+    }
+}
+
+fn wrong_opset(found: i64) -> Error {
+    Error::Opset { found, oldest: OLDEST_OPSET, newest: NEWEST_OPSET }
+}
+
+/// A domain's name; ONNX's own has two, and the shorter is ours.
+fn domain(name: Option<&str>) -> String {
+    match name.unwrap_or("") {
+        "ai.onnx" => String::new(),
+        name => name.to_string(),
+    }
+}
+
+/// The name of an operator, of which a file may define several under one name.
+fn overloaded(name: Option<&str>, overload: Option<&str>) -> String {
+    let name = name.unwrap_or("");
+    overload.filter(|o| !o.is_empty()).map_or(name.to_string(), |overload| format!("{name}:{overload}"))
+}
+
+fn too_deep() -> Error {
+    Error::Invalid {
+        reason: format!("bodies of If and Loop are nested more than {MAX_DEPTH} deep; export it again"),
+    }
 }
 
 /// Turns messages into values; knows where external data lies.
@@ -113,14 +148,16 @@ struct Reader {
 impl Reader {
     fn graph(&self, proto: &GraphProto, depth: usize) -> Result<Graph> {
         if depth > MAX_DEPTH {
-            return Err(Error::Invalid { reason: format!("bodies are nested more than {MAX_DEPTH} deep") });
+            return Err(too_deep());
         }
         let mut initializers = BTreeMap::new();
         for tensor in &proto.initializer {
             let name = tensor.name.clone().unwrap_or_default();
             let data = self.tensor(tensor)?;
             if initializers.insert(name.clone(), data).is_some() {
-                return Err(Error::Invalid { reason: format!("initializer '{name}' is given twice") });
+                return Err(Error::Invalid {
+                    reason: format!("initializer '{name}' is given twice; export the model again"),
+                });
             }
         }
         let nodes = proto.node.iter().map(|n| self.node(n, depth)).collect::<Result<Vec<_>>>()?;
@@ -148,11 +185,8 @@ impl Reader {
     fn node(&self, proto: &NodeProto, depth: usize) -> Result<Node> {
         let mut node = Node {
             name: proto.name.clone().unwrap_or_default(),
-            op: proto.op_type.clone().unwrap_or_default(),
-            domain: match proto.domain.as_deref().unwrap_or("") {
-                "ai.onnx" => String::new(),
-                domain => domain.to_string(),
-            },
+            op: overloaded(proto.op_type.as_deref(), proto.overload.as_deref()),
+            domain: domain(proto.domain.as_deref()),
             inputs: proto.input.clone(),
             outputs: proto.output.clone(),
             attributes: BTreeMap::new(),
@@ -200,7 +234,7 @@ impl Reader {
         let malformed = |reason: String| Error::Tensor { name: name.clone(), reason };
         let code = proto.data_type.unwrap_or(0);
         let dtype = DType::from_code(code).ok_or_else(|| {
-            malformed(format!("element type code {code} is not read; float16/32/64, integers and bool are"))
+            malformed(format!("element type code {code} is not read (float16/32/64, integers and bool are)"))
         })?;
         let shape = proto
             .dims
@@ -215,7 +249,8 @@ impl Reader {
             let bytes = self.external(proto, &name, dtype, &shape)?;
             return TensorData::from_bytes(dtype, shape, bytes).map_err(name_it);
         }
-        if let Some(raw) = &proto.raw_data {
+        // Some writers leave an empty `raw_data` beside typed data.
+        if let Some(raw) = proto.raw_data.as_ref().filter(|raw| !raw.is_empty()) {
             return TensorData::from_bytes(dtype, shape, raw.clone()).map_err(name_it);
         }
         let bytes: Vec<u8> = match dtype {
@@ -293,12 +328,17 @@ fn value_info(proto: &ValueInfoProto) -> Result<ValueInfo> {
     let name = proto.name.clone().unwrap_or_default();
     let Some(tensor) = proto.r#type.as_ref().and_then(|t| t.tensor_type.as_ref()) else {
         return Err(Error::Invalid {
-            reason: format!("value '{name}' is not a tensor (sequences, maps and optionals are not read)"),
+            reason: format!(
+                "value '{name}' is not a tensor (sequences, maps and optionals are not read); cut the model so \
+                 that its inputs and outputs are tensors"
+            ),
         });
     };
     let code = tensor.elem_type.unwrap_or(0);
     let dtype = DType::from_code(code).ok_or_else(|| Error::Invalid {
-        reason: format!("value '{name}' has element type code {code}, which is not read"),
+        reason: format!(
+            "value '{name}' has element type code {code}, which is not read; export the model in float32"
+        ),
     })?;
     let shape = tensor.shape.as_ref().map(|shape| {
         shape

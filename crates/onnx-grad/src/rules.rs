@@ -24,6 +24,9 @@ use crate::grad::GradOptions;
 use crate::graph::{Dim, Node};
 use crate::shapes::Fact;
 
+/// A rule may need a constant (the matrix of a `Resize`, the kernels of a `MaxPool`), up to this many elements.
+const MAX_TABLE: usize = 1 << 24;
+
 /// One node on the way back.
 pub(crate) struct Step<'a> {
     /// Where new nodes go.
@@ -87,6 +90,24 @@ impl<'a> Step<'a> {
             .get(axis)
             .and_then(Dim::known)
             .ok_or_else(|| self.unknown_shape(format!("the size of axis {axis} of '{value}'")))
+    }
+
+    /// The sizes behind batch and channels, of which there must be `rank`.
+    fn spatial(&self, value: &str, rank: usize) -> Result<Vec<Dim>> {
+        match self.shape(value)?.get(2..) {
+            Some(sizes) if sizes.len() == rank => Ok(sizes.to_vec()),
+            _ => Err(self.malformed(format!("'{value}' does not have {rank} spatial axes"))),
+        }
+    }
+
+    /// The product of sizes, as the number of elements of a constant that the gradient needs.
+    fn table(&self, sizes: &[i64]) -> Result<usize> {
+        let count = sizes.iter().try_fold(1usize, |n, &size| n.checked_mul(usize::try_from(size).ok()?));
+        count.filter(|&n| n <= MAX_TABLE).ok_or_else(|| {
+            self.not_differentiable(format!(
+                "its gradient needs a table of {sizes:?} numbers, which is too large"
+            ))
+        })
     }
 
     fn axis(&self, name: &str, default: i64, rank: usize) -> Result<usize> {
@@ -271,7 +292,7 @@ pub(crate) fn unknown(node: &Node) -> Error {
     } else if matches!(node.op.as_str(), "Loop" | "Scan" | "If") {
         "control flow that depends on the input has no rule; export the model with fixed sizes".to_string()
     } else {
-        format!("there is no rule for {}", node.op)
+        format!("{} has no rule", node.op)
     };
     Error::NotDifferentiable { node: node.label(), reason }
 }

@@ -109,8 +109,12 @@ impl std::fmt::Debug for TensorData {
 }
 
 /// The number of elements of a shape, or `None` where it does not fit the address space.
+///
+/// An axis of size zero does not excuse absurd other axes: strides are computed from them all the same.
 pub(crate) fn element_count(shape: &[usize]) -> Option<usize> {
-    shape.iter().try_fold(1usize, |count, &dim| count.checked_mul(dim))
+    let nonzero = shape.iter().filter(|&&dim| dim > 0).try_fold(1usize, |n, &dim| n.checked_mul(dim))?;
+    isize::try_from(nonzero).ok()?;
+    Some(if shape.contains(&0) { 0 } else { nonzero })
 }
 
 impl TensorData {
@@ -288,5 +292,7 @@ mod tests {
     fn bytes_must_fit_the_shape() {
         assert!(TensorData::from_bytes(DType::F32, vec![2, 2], vec![0u8; 15]).is_err());
         assert!(TensorData::from_bytes(DType::F32, vec![usize::MAX, 8], vec![]).is_err());
+        assert!(TensorData::from_bytes(DType::F32, vec![0, i64::MAX as usize, 4], vec![]).is_err());
+        assert!(TensorData::from_bytes(DType::F32, vec![0, 7, 4], vec![]).is_ok());
     }
 }

@@ -30,50 +30,70 @@ impl Graph {
 
     /// Checks that every value is defined once and before it is used, here and in bodies.
     pub fn validate(&self) -> Result<()> {
-        self.validate_inside(&BTreeSet::new())
+        self.validate_inside(None)
     }
 
-    fn validate_inside(&self, outer: &BTreeSet<&str>) -> Result<()> {
-        let mut defined: BTreeSet<&str> = outer.clone();
+    fn validate_inside(&self, outer: Option<&Scope<'_>>) -> Result<()> {
         let mut local: BTreeSet<&str> = BTreeSet::new();
         let names = self.inputs.iter().map(|v| v.name.as_str());
         for name in names.chain(self.initializers.keys().map(String::as_str)) {
             if name.is_empty() || !local.insert(name) {
                 return Err(Error::Invalid {
-                    reason: format!("value '{name}' is defined twice, or has no name"),
+                    reason: format!(
+                        "input or initializer '{name}' is defined twice, or has no name; export the model again"
+                    ),
                 });
             }
         }
-        defined.extend(&local);
+        let mut scope = Scope { local, outer };
         for node in &self.nodes {
-            let free = node.bodies().flat_map(|body| body.free_names());
-            for input in node.given_inputs().chain(free) {
-                if !defined.contains(input) {
+            for input in node.given_inputs() {
+                if !scope.contains(input) {
                     return Err(Error::Invalid {
-                        reason: format!("node {} uses '{input}', which nothing defines", node.label()),
+                        reason: format!(
+                            "node {} uses '{input}', which nothing defines; export the model again",
+                            node.label()
+                        ),
                     });
                 }
             }
             for body in node.bodies() {
-                body.validate_inside(&defined)?;
+                body.validate_inside(Some(&scope))?;
             }
             for output in node.wanted_outputs() {
-                if !local.insert(output) {
+                if !scope.local.insert(output) {
                     return Err(Error::Invalid {
-                        reason: format!("value '{output}' is defined twice, again by node {}", node.label()),
+                        reason: format!(
+                            "value '{output}' is defined twice, again by node {}; export the model again",
+                            node.label()
+                        ),
                     });
                 }
-                defined.insert(output);
             }
         }
         for output in &self.outputs {
-            if !defined.contains(output.name.as_str()) {
+            if !scope.contains(output.name.as_str()) {
                 return Err(Error::Invalid {
-                    reason: format!("output '{}' is computed by no node", output.name),
+                    reason: format!(
+                        "output '{}' is computed by no node; cut the model at a value that is",
+                        output.name
+                    ),
                 });
             }
         }
         Ok(())
+    }
+}
+
+/// The names that are defined at one place of a graph, and around it.
+struct Scope<'a> {
+    local: BTreeSet<&'a str>,
+    outer: Option<&'a Scope<'a>>,
+}
+
+impl Scope<'_> {
+    fn contains(&self, name: &str) -> bool {
+        self.local.contains(name) || self.outer.is_some_and(|outer| outer.contains(name))
     }
 }
 

@@ -5,20 +5,30 @@ use crate::error::{Error, Result};
 use crate::graph::Node;
 use crate::tensor::DType;
 
-/// More elements than this (2 GiB of `f64`) is a mistake in the model, not a tensor to evaluate.
-const MAX_ELEMENTS: usize = 1 << 28;
-/// More multiplications than this would take minutes here.
-const MAX_STEPS: usize = 1 << 34;
+/// How large a tensor and how long a computation may be.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    /// Elements of one tensor.
+    pub(crate) elements: usize,
+    /// Multiplications of one node.
+    pub(crate) steps: usize,
+}
+
+impl Limits {
+    /// More elements than these (2 GiB of `f64`) are a mistake in the model, not a tensor to evaluate, and
+    /// more multiplications would take minutes here.
+    pub(crate) const EVALUATION: Limits = Limits { elements: 1 << 28, steps: 1 << 34 };
+}
 
 /// The number of elements of a shape, or `None` where they are too many to hold.
 ///
 /// Axes of size zero do not excuse absurd other axes: strides are computed from them all the same.
-pub(super) fn element_count(shape: &[usize]) -> Option<usize> {
+pub(super) fn element_count(shape: &[usize], limits: Limits) -> Option<usize> {
     let nonzero = shape
         .iter()
         .filter(|&&d| d > 0)
         .try_fold(1usize, |n, &d| n.checked_mul(d))
-        .filter(|&n| n <= MAX_ELEMENTS)?;
+        .filter(|&n| n <= limits.elements)?;
     Some(if shape.contains(&0) { 0 } else { nonzero })
 }
 
@@ -26,11 +36,12 @@ pub(super) fn element_count(shape: &[usize]) -> Option<usize> {
 pub(super) struct Call<'a> {
     pub(super) node: &'a Node,
     inputs: &'a [Option<&'a Array>],
+    limits: Limits,
 }
 
 impl<'a> Call<'a> {
-    pub(super) fn new(node: &'a Node, inputs: &'a [Option<&'a Array>]) -> Call<'a> {
-        Call { node, inputs }
+    pub(super) fn new(node: &'a Node, inputs: &'a [Option<&'a Array>], limits: Limits) -> Call<'a> {
+        Call { node, inputs, limits }
     }
 
     /// The error for a node that breaks the specification.
@@ -121,14 +132,14 @@ impl<'a> Call<'a> {
 
     /// Refuses a shape that is too large to hold; otherwise its number of elements.
     pub(super) fn room(&self, shape: &[usize]) -> Result<usize> {
-        element_count(shape)
+        element_count(shape, self.limits)
             .ok_or_else(|| self.unsupported(format!("a tensor of shape {shape:?} is too large")))
     }
 
     /// Refuses work that would not end; `factors` multiply to the number of steps.
     pub(super) fn work(&self, factors: &[usize]) -> Result<()> {
         match factors.iter().try_fold(1usize, |n, &f| n.checked_mul(f)) {
-            Some(steps) if steps <= MAX_STEPS => Ok(()),
+            Some(steps) if steps <= self.limits.steps => Ok(()),
             _ => Err(self.unsupported(format!("{factors:?} steps are too many"))),
         }
     }

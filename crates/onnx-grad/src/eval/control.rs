@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::call::{Call, element_count};
+use super::call::{Call, Limits, element_count};
 use super::{Array, evaluate_node};
 use crate::error::{Error, Result};
 use crate::graph::{Attribute, Graph, Node};
@@ -30,10 +30,10 @@ pub(super) fn run(
 ) -> Result<Vec<Array>> {
     let mut scope = Scope { given, computed: BTreeMap::new(), outer };
     for (name, tensor) in &graph.initializers {
-        if element_count(tensor.shape()).is_none() {
+        if element_count(tensor.shape(), Limits::EVALUATION).is_none() {
             return Err(Error::Invalid {
                 reason: format!(
-                    "initializer '{name}' of shape {:?} is too large to evaluate",
+                    "initializer '{name}' of shape {:?} is too large to evaluate; run the graph in an engine",
                     tensor.shape()
                 ),
             });
@@ -46,7 +46,7 @@ pub(super) fn run(
             inputs.push(match name.as_str() {
                 "" => None,
                 name => Some(scope.get(name).ok_or_else(|| Error::Invalid {
-                    reason: format!("node {} needs '{name}', which is not given", node.label()),
+                    reason: format!("node {} needs '{name}'; give it as an input", node.label()),
                 })?),
             });
         }
@@ -63,7 +63,7 @@ pub(super) fn run(
     }
     let output = |name: &str| {
         scope.get(name).cloned().ok_or_else(|| Error::Invalid {
-            reason: format!("output '{name}' is neither computed nor given"),
+            reason: format!("output '{name}' is not computed; give it as an input"),
         })
     };
     graph.outputs.iter().map(|info| output(&info.name)).collect()
@@ -71,7 +71,7 @@ pub(super) fn run(
 
 /// `If`: one of two bodies.
 fn branch(node: &Node, inputs: &[Option<&Array>], scope: &Scope<'_>) -> Result<Vec<Array>> {
-    let call = Call::new(node, inputs);
+    let call = Call::new(node, inputs, Limits::EVALUATION);
     let body = if call.scalar(0)? != 0.0 { "then_branch" } else { "else_branch" };
     match node.attributes.get(body) {
         Some(Attribute::Graph(graph)) => run(graph, &BTreeMap::new(), Some(scope)),

@@ -65,13 +65,13 @@ fn fold_one(graph: &mut Graph, i: usize, keep: &[&str]) -> Option<()> {
     let shifted = TensorData::from_f64(dtype, &[a.len()], &shifted?);
     graph.initializers.insert(weight_name.clone(), TensorData::from_f64(dtype, &shape, &scaled));
     graph.initializers.insert(bias_name.clone(), shifted);
+    let output = norm.output(0)?.to_string();
     let folded = &mut graph.nodes[before];
-    folded.inputs = vec![node.inputs[0].clone(), weight_name, bias_name];
+    folded.inputs = vec![node.input(0)?.to_string(), weight_name, bias_name];
     if node.op == "Gemm" {
         *folded = folded.clone().with("beta", 1.0f32);
     }
-    graph.nodes[i] =
-        Node { name: norm.name.clone(), ..Node::new("Identity", &[source], &[&norm.outputs[0]]) };
+    graph.nodes[i] = Node { name: norm.name.clone(), ..Node::new("Identity", &[source], &[&output]) };
     Some(())
 }
 

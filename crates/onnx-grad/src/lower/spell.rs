@@ -12,6 +12,9 @@ use crate::graph::{Attribute, Node};
 use crate::shapes::normalise_axis;
 use crate::tensor::{DType, TensorData};
 
+/// More channels than this are too many for a matrix of channels by channels.
+const MAX_BAND: i64 = 4096;
+
 pub(super) type Spell = fn(&mut Builder, &Node) -> Result<Option<Value>>;
 
 /// Every operator that is spelled out, with its family.
@@ -188,7 +191,12 @@ fn local_response_norm(b: &mut Builder, node: &Node) -> Result<Option<Value>> {
     let x = input(node, 0)?;
     let Some(channels) = b.shape(x).and_then(|s| s.get(1)).and_then(|d| d.known()) else { return Ok(None) };
     let size = node.int("size", 1);
-    let (before, after) = ((size - 1) / 2, size - 1 - (size - 1) / 2);
+    // The band is a matrix, channels by channels; a size beyond all channels says no more than all of them.
+    if !(1..=MAX_BAND).contains(&channels) || size < 1 {
+        return Ok(None);
+    }
+    let reach = size.min(2 * channels + 1);
+    let (before, after) = ((reach - 1) / 2, reach - 1 - (reach - 1) / 2);
     let near = |i: i64| (i % channels - i / channels >= -before) && (i % channels - i / channels <= after);
     let band: Vec<f64> = (0..channels * channels).map(|i| f64::from(u8::from(near(i)))).collect();
     let dtype = b.fact(x).dtype.unwrap_or(DType::F32);

@@ -21,7 +21,8 @@ pub(super) fn upgrade(model: &mut Model) -> Result<()> {
     Ok(())
 }
 
-fn upgrade_graph(graph: &mut Graph, opset: i64, prefix: &str) -> Result<()> {
+/// Brings nodes of version `opset` to the dialect; names of new values start with `prefix`.
+pub(super) fn upgrade_graph(graph: &mut Graph, opset: i64, prefix: &str) -> Result<()> {
     let mut nodes = Vec::with_capacity(graph.nodes.len());
     for (i, mut node) in std::mem::take(&mut graph.nodes).into_iter().enumerate() {
         for attribute in node.attributes.values_mut() {
@@ -59,12 +60,22 @@ fn upgrade_graph(graph: &mut Graph, opset: i64, prefix: &str) -> Result<()> {
     Ok(())
 }
 
+/// A new initializer, under this name or one that is not taken.
+fn constant(graph: &mut Graph, name: &str, data: TensorData) -> String {
+    let mut name = name.to_string();
+    while graph.initializers.contains_key(&name) {
+        name.push('+');
+    }
+    graph.initializers.insert(name.clone(), data);
+    name
+}
+
 /// `axes=[1]` becomes a second input that holds `[1]`.
 fn attribute_to_input(node: &mut Node, graph: &mut Graph, attribute: &str, name: &str) {
     if let Some(Attribute::Ints(values)) = node.attributes.remove(attribute) {
-        graph.initializers.insert(name.to_string(), TensorData::ints(&values));
+        let name = constant(graph, name, TensorData::ints(&values));
         node.inputs.truncate(1);
-        node.inputs.push(name.to_string());
+        node.inputs.push(name);
     }
 }
 
@@ -88,9 +99,7 @@ fn flattening_softmax(node: Node, prefix: &str) -> Vec<Node> {
 fn upsample(node: &mut Node, graph: &mut Graph, prefix: &str) -> Result<()> {
     let scales = match node.attributes.remove("scales") {
         Some(Attribute::Floats(values)) => {
-            let name = format!("{prefix}.scales");
-            graph.initializers.insert(name.clone(), TensorData::f32(&[values.len()], &values));
-            name
+            constant(graph, &format!("{prefix}.scales"), TensorData::f32(&[values.len()], &values))
         }
         _ => node
             .input(1)
@@ -98,8 +107,7 @@ fn upsample(node: &mut Node, graph: &mut Graph, prefix: &str) -> Result<()> {
             .ok_or_else(|| Error::Node { node: node.label(), reason: "it has no scales".to_string() })?,
     };
     let mode = node.string("mode", "nearest").to_string();
-    let roi = format!("{prefix}.roi");
-    graph.initializers.insert(roi.clone(), TensorData::from_f64(DType::F32, &[0], &[]));
+    let roi = constant(graph, &format!("{prefix}.roi"), TensorData::from_f64(DType::F32, &[0], &[]));
     let input = node.input(0).unwrap_or("").to_string();
     node.op = "Resize".to_string();
     node.inputs = vec![input, roi, scales];

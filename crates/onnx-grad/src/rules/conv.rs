@@ -30,17 +30,26 @@ pub(super) fn attributes(window: &Window, groups: i64) -> Attributes {
     ]
 }
 
-fn window(step: &Step<'_>, sizes: &[Dim]) -> Result<Window> {
-    conv_window(step.node, step.b.fact(step.x(1)?))?
-        .and_then(|w| w.resolved(sizes))
-        .ok_or_else(|| step.unknown_shape("the sizes of its input and kernel"))
+fn window(step: &Step<'_>, x: &str) -> Result<Window> {
+    let unknown = || step.unknown_shape("the sizes of its input and kernel");
+    let window = conv_window(step.node, step.b.fact(step.x(1)?))?.ok_or_else(unknown)?;
+    window.resolved(&step.spatial(x, window.rank())?).ok_or_else(unknown)
+}
+
+/// The number of groups, which must divide the first axis of the weights.
+fn groups(step: &Step<'_>, w: &str) -> Result<i64> {
+    let groups = step.node.int("group", 1);
+    let rows = step.b.shape(w).and_then(|s| s.first()).and_then(Dim::known);
+    match groups > 0 && rows.is_none_or(|rows| rows % groups == 0) {
+        true => Ok(groups),
+        false => Err(step.malformed(format!("its weights do not make {groups} groups"))),
+    }
 }
 
 pub(super) fn conv(step: &mut Step<'_>) -> Gradients {
     let (dy, x, w) = (step.dy()?, step.x(0)?, step.x(1)?);
-    let sizes = step.shape(x)?[2..].to_vec();
-    let window = window(step, &sizes)?;
-    let groups = step.node.int("group", 1);
+    let window = window(step, x)?;
+    let groups = groups(step, w)?;
     let mut sent = vec![None; step.node.inputs.len()];
     if step.wants(0) {
         sent[0] = Some(input_gradient(step, &dy, x, w, &window, groups)?);
@@ -81,7 +90,7 @@ fn input_gradient(
         }
         return Ok(step.b.op_with("Conv", &[dy, &flipped], &attributes(&back, groups)));
     }
-    let (sizes, places) = (step.shape(x)?[2..].to_vec(), step.shape(dy)?[2..].to_vec());
+    let (sizes, places) = (step.spatial(x, rank)?, step.spatial(dy, rank)?);
     adjoint(step, dy, x, w, window, groups, &sizes, &places)
 }
 
@@ -213,8 +222,8 @@ fn transposed_conv(step: &mut Step<'_>, x: &str, dy: &str, w: &str, window: &Win
 fn im2col(step: &mut Step<'_>, x: &str, dy: &str, w: &str, window: &Window, groups: i64) -> Result<Value> {
     let channels = step.size(x, 1)?;
     let (out, inner) = (step.size(w, 0)? / groups, step.size(w, 1)?);
-    let taps: i64 = window.kernel.iter().product();
-    let columns = unfold(step, x, channels, window);
+    let taps = step.table(&window.kernel)? as i64;
+    let columns = unfold(step, x, channels, window)?;
     let columns = step.b.reshape(&columns, &[0, groups, inner * taps, -1]);
     let grads = step.b.reshape(dy, &[0, groups, out, -1]);
     let columns = step.b.transpose(&columns, &[0, 1, 3, 2]);
@@ -225,27 +234,32 @@ fn im2col(step: &mut Step<'_>, x: &str, dy: &str, w: &str, window: &Window, grou
 }
 
 /// One-hot kernels: channel `c * taps + t` of the result is tap `t` of the windows of channel `c`.
-pub(super) fn one_hot_kernels(step: &mut Step<'_>, like: &str, channels: i64, window: &Window) -> Value {
-    let taps: i64 = window.kernel.iter().product();
+pub(super) fn one_hot_kernels(
+    step: &mut Step<'_>,
+    like: &str,
+    channels: i64,
+    window: &Window,
+) -> Result<Value> {
+    let taps = step.table(&window.kernel)? as i64;
     let dtype = step.b.fact(like).dtype.unwrap_or(DType::F32);
-    let mut weights = vec![0.0; (channels * taps * taps) as usize];
+    let mut weights = vec![0.0; step.table(&[channels, taps, taps])?];
     for row in 0..(channels * taps) as usize {
         weights[row * taps as usize + row % taps as usize] = 1.0;
     }
     let mut shape = vec![(channels * taps) as usize, 1];
     shape.extend(window.kernel.iter().map(|&k| k as usize));
-    step.b.constant(TensorData::from_f64(dtype, &shape, &weights))
+    Ok(step.b.constant(TensorData::from_f64(dtype, &shape, &weights)))
 }
 
 /// `[n, c, sizes...]` to `[n, c * taps, places...]`.
-pub(super) fn unfold(step: &mut Step<'_>, x: &str, channels: i64, window: &Window) -> Value {
-    let kernels = one_hot_kernels(step, x, channels, window);
-    step.b.op_with("Conv", &[x, &kernels], &attributes(window, channels))
+pub(super) fn unfold(step: &mut Step<'_>, x: &str, channels: i64, window: &Window) -> Result<Value> {
+    let kernels = one_hot_kernels(step, x, channels, window)?;
+    Ok(step.b.op_with("Conv", &[x, &kernels], &attributes(window, channels)))
 }
 
 pub(super) fn conv_transpose(step: &mut Step<'_>) -> Gradients {
     let (dy, x, w) = (step.dy()?, step.x(0)?, step.x(1)?);
-    let groups = step.node.int("group", 1);
+    let groups = groups(step, w)?;
     let window = transposed_window(step, x)?;
     let mut sent = vec![None; step.node.inputs.len()];
     if step.wants(0) {
@@ -271,11 +285,14 @@ fn transposed_window(step: &Step<'_>, x: &str) -> Result<Window> {
     if step.node.ints("output_shape").is_none() && !mode.starts_with("SAME") {
         return window.resolved(&vec![Dim::Unknown; rank]).ok_or_else(|| step.unknown_shape("its padding"));
     }
-    let extra = step.node.ints("output_padding").map_or(vec![0; rank], <[i64]>::to_vec);
+    let extra = |i: usize| step.node.ints("output_padding").and_then(|e| e.get(i)).copied().unwrap_or(0);
     let y = step.y()?;
     for i in 0..rank {
         let (from, to) = (step.size(x, 2 + i)?, step.size(y, 2 + i)?);
-        let total = (window.strides[i] * (from - 1) + extra[i] + window.extent(i) - to).max(0);
+        let total = (window.strides[i] * (from - 1))
+            .saturating_add(extra(i))
+            .saturating_add(window.extent(i) - to)
+            .clamp(0, 1 << 40);
         let small = total / 2;
         (window.before[i], window.after[i]) =
             if mode == "SAME_UPPER" { (small, total - small) } else { (total - small, small) };

@@ -254,8 +254,9 @@ pub(super) fn extremum(step: &mut Step<'_>) -> Gradients {
         let equal = step.b.op("Equal", &[step.x(i)?, y]);
         masks.push(step.b.cast(&equal, dtype));
     }
-    let mut count = masks[0].clone();
-    for mask in &masks[1..] {
+    let Some((first, others)) = masks.split_first() else { return Err(step.malformed("it has no inputs")) };
+    let mut count = first.clone();
+    for mask in others {
         count = step.b.add(&count, mask);
     }
     let share = step.b.div(&dy, &count);

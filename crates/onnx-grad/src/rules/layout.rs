@@ -13,7 +13,9 @@ const END: i64 = i32::MAX as i64;
 /// The gradient of the first input only.
 fn only(step: &Step<'_>, gradient: Value) -> Gradients {
     let mut sent = vec![None; step.node.inputs.len()];
-    sent[0] = Some(gradient);
+    if let Some(first) = sent.first_mut() {
+        *first = Some(gradient);
+    }
     Ok(sent)
 }
 
@@ -53,7 +55,7 @@ pub(super) fn transpose(step: &mut Step<'_>) -> Gradients {
 pub(super) fn concat(step: &mut Step<'_>) -> Gradients {
     let dy = step.dy()?;
     let names: Vec<&str> = (0..step.node.inputs.len()).map(|i| step.x(i)).collect::<Result<_>>()?;
-    let axis = step.axis("axis", 0, step.shape(names[0])?.len())?;
+    let axis = step.axis("axis", 0, step.shape(step.x(0)?)?.len())?;
     let sizes: Option<Vec<i64>> =
         names.iter().map(|n| step.b.shape(n).and_then(|s| s.get(axis)).and_then(Dim::known)).collect();
     let mut sent = vec![None; names.len()];
@@ -167,14 +169,20 @@ fn pad_zeros(step: &mut Step<'_>, value: &str, pads: &[(i64, i64)]) -> Value {
 fn slice_at_run_time(step: &mut Step<'_>, dy: &str, x: &str, shape: &[Dim]) -> Result<Value> {
     let facts = step.facts();
     let axes: Vec<i64> = match step.node.input(3) {
-        Some(_) => facts[3].known_content().ok_or_else(|| step.unknown_shape("constant axes"))?,
+        Some(_) => {
+            facts.get(3).and_then(|f| f.known_content()).ok_or_else(|| step.unknown_shape("constant axes"))?
+        }
         None => {
-            let count = facts[1].shape.as_ref().and_then(|s| s.first()).and_then(Dim::known);
+            let count = facts.get(1).and_then(|f| f.shape.as_ref()?.first()?.known());
+            let count = count.filter(|&n| n <= shape.len() as i64);
             (0..count.ok_or_else(|| step.unknown_shape("the number of its axes"))?).collect()
         }
     };
     let mut gradient = Value::named(dy);
     let mut sizes: Vec<Dim> = step.shape(dy)?;
+    if sizes.len() != shape.len() {
+        return Err(step.malformed("its output has another rank than its input"));
+    }
     for (i, &axis) in axes.iter().enumerate().rev() {
         let axis = normalise_axis(axis, shape.len()).ok_or_else(|| step.malformed("its axes do not fit"))?;
         let attributes = [("start", Attribute::Int(axis as i64)), ("end", Attribute::Int(axis as i64 + 1))];
@@ -209,7 +217,11 @@ pub(super) fn expand(step: &mut Step<'_>) -> Gradients {
 pub(super) fn tile(step: &mut Step<'_>) -> Gradients {
     let (dy, x) = (step.dy()?, step.x(0)?);
     let shape = step.shape(x)?;
-    let repeats = step.facts()[1].known_content().ok_or_else(|| step.unknown_shape("constant repeats"))?;
+    let repeats = step
+        .facts()
+        .get(1)
+        .and_then(|f| f.known_content())
+        .ok_or_else(|| step.unknown_shape("constant repeats"))?;
     let (mut apart, mut copies) = (Vec::new(), Vec::new());
     for (dim, repeat) in shape.iter().zip(&repeats) {
         if *repeat != 1 {
@@ -248,6 +260,10 @@ pub(super) fn pad(step: &mut Step<'_>) -> Gradients {
             continue;
         }
         let size = step.size(x, axis)?;
+        if size < 1 {
+            return Err(step.malformed(format!("mode '{mode}' cannot pad an axis of size {size}")));
+        }
+        step.table(&[before.max(0) + size + after.max(0)])?;
         let map = padding(&mode, size, before, after)
             .ok_or_else(|| step.not_differentiable(format!("mode '{mode}' is not known")))?;
         gradient = map.transposed(step, &gradient, axis)?;
@@ -282,6 +298,11 @@ pub(super) fn resize(step: &mut Step<'_>) -> Gradients {
             continue;
         }
         let (size, resized) = (step.size(x, axis)?, step.size(y, axis)?);
+        if size < 1 {
+            return Err(step.malformed(format!("it resizes an axis of size {size}")));
+        }
+        step.table(&[size])?;
+        step.table(&[resized])?;
         let scale = given.unwrap_or(resized as f64 / size as f64);
         let map = resampling.map(size as usize, resized as usize, scale).ok_or_else(|| {
             let Resampling { mode, coordinates, .. } = &resampling;
@@ -322,7 +343,7 @@ pub(super) fn cumsum(step: &mut Step<'_>) -> Gradients {
     let (dy, axis) = (step.dy()?, step.x(1)?);
     let attributes = [
         ("exclusive", Attribute::Int(step.node.int("exclusive", 0))),
-        ("reverse", Attribute::Int(1 - step.node.int("reverse", 0))),
+        ("reverse", Attribute::Int(i64::from(step.node.int("reverse", 0) == 0))),
     ];
     let gradient = step.b.op_with("CumSum", &[&dy, axis], &attributes);
     only(step, gradient)

@@ -34,6 +34,7 @@ impl LinearMap {
     pub(super) fn transposed(&self, step: &mut Step<'_>, dy: &str, axis: usize) -> Result<Value> {
         let rank = step.shape(dy)?.len();
         let (outputs, inputs) = (self.rows.len(), self.inputs);
+        step.table(&[outputs as i64, inputs as i64])?;
         let dtype = step.b.fact(dy).dtype.unwrap_or(DType::F32);
         let mut matrix = vec![0.0; outputs * inputs];
         for (o, row) in self.rows.iter().enumerate() {

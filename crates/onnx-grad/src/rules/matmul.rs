@@ -51,7 +51,8 @@ fn transpose_last(step: &mut Step<'_>, value: &str) -> Result<Value> {
 /// `y = alpha A' B' + beta C`, where `'` may transpose.
 pub(super) fn gemm(step: &mut Step<'_>) -> Gradients {
     let (dy, a, b) = (step.dy()?, step.x(0)?, step.x(1)?);
-    let (ta, tb) = (step.node.int("transA", 0), step.node.int("transB", 0));
+    let flag = |name: &str| i64::from(step.node.int(name, 0) != 0);
+    let (ta, tb) = (flag("transA"), flag("transB"));
     let alpha = step.node.float("alpha", 1.0);
     let product = |step: &mut Step<'_>, left: &str, right: &str, tl: i64, tr: i64| {
         let attributes = [("alpha", Attribute::Float(alpha)), ("transA", tl.into()), ("transB", tr.into())];

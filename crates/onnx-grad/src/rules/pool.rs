@@ -15,10 +15,9 @@ use crate::tensor::{DType, TensorData};
 /// The window with its padding worked out and no `ceil_mode`: rows that the last place reaches beyond the
 /// padding are added to the padding.
 fn plain_window(step: &Step<'_>, x: &str) -> Result<(Window, Vec<Dim>, Vec<Dim>)> {
-    let sizes = step.shape(x)?[2..].to_vec();
-    let mut window = Window::of(step.node, None)?
-        .resolved(&sizes)
-        .ok_or_else(|| step.unknown_shape("the sizes of its input"))?;
+    let window = Window::of(step.node, None)?;
+    let sizes = step.spatial(x, window.rank())?;
+    let mut window = window.resolved(&sizes).ok_or_else(|| step.unknown_shape("the sizes of its input"))?;
     let places: Vec<Dim> = sizes.iter().enumerate().map(|(i, d)| window.places(i, d)).collect();
     if window.ceil {
         for i in 0..window.rank() {
@@ -44,12 +43,12 @@ pub(super) fn max_pool(step: &mut Step<'_>) -> Gradients {
         return max_pool_tiles(step, &dy, x, &window, &sizes);
     }
     let (rank, channels) = (window.rank(), step.size(x, 1)?);
-    let taps: i64 = window.kernel.iter().product();
+    let taps = step.table(&window.kernel)? as i64;
     // Padding must never win: the lowest number, still finite because 0 times infinity is not 0.
     let padded = pad_lowest(step, x, &window);
     let mut unpadded = window.clone();
     (unpadded.before, unpadded.after) = (vec![0; rank], vec![0; rank]);
-    let windows = unfold(step, &padded, channels, &unpadded);
+    let windows = unfold(step, &padded, channels, &unpadded)?;
     let windows = step.b.reshape(&windows, &[0, channels, taps, -1]);
     let chosen = choose(step, &windows, 2, &dy, taps, 4)?;
     let flat = step.b.reshape(&dy, &[0, channels, 1, -1]);
@@ -67,7 +66,7 @@ pub(super) fn max_pool(step: &mut Step<'_>) -> Gradients {
             step.b.op("Reshape", &[&sent, &shape])
         }
     };
-    let kernels = one_hot_kernels(step, x, channels, &window);
+    let kernels = one_hot_kernels(step, x, channels, &window)?;
     let gradient = adjoint(step, &back, x, &kernels, &window, channels, &sizes, &places)?;
     Ok(vec![Some(gradient)])
 }
@@ -76,7 +75,7 @@ pub(super) fn max_pool(step: &mut Step<'_>) -> Gradients {
 fn max_pool_tiles(step: &mut Step<'_>, dy: &str, x: &str, window: &Window, sizes: &[Dim]) -> Gradients {
     let rank = window.rank();
     let channels = step.size(x, 1)?;
-    let taps: i64 = window.kernel.iter().product();
+    let taps = step.table(&window.kernel)? as i64;
     // [n, c, p1, k1, p2, k2, ..] to [n, c, p1, p2, .., k1 k2 ..]
     let places: Vec<i64> = (0..rank).map(|i| sizes[i].known().unwrap_or(0) / window.kernel[i]).collect();
     let mut split = vec![0, channels];
@@ -113,7 +112,7 @@ fn choose(
     let winner = step.b.op_with("ArgMax", &[windows], &attributes);
     let mut shape = vec![1; rank];
     shape[axis] = taps as usize;
-    let positions: Vec<i64> = (0..taps).collect();
+    let positions: Vec<i64> = (0..step.table(&[taps])? as i64).collect();
     let positions = step.b.constant(TensorData::i64(&shape, &positions));
     let mask = step.b.op("Equal", &[&winner, &positions]);
     let dtype = step.b.fact(like).dtype.unwrap_or(DType::F32);
@@ -141,10 +140,9 @@ pub(super) fn average_pool(step: &mut Step<'_>) -> Gradients {
     let dtype = step.b.fact(x).dtype.unwrap_or(DType::F32);
     let share = shares(step, &window, &sizes, &places, dtype)?;
     let scaled = step.b.mul(&dy, &share);
-    let taps: i64 = window.kernel.iter().product();
     let mut shape = vec![channels as usize, 1];
     shape.extend(window.kernel.iter().map(|&k| k as usize));
-    let ones = vec![1.0; (channels * taps) as usize];
+    let ones = vec![1.0; step.table(&[channels, step.table(&window.kernel)? as i64])?];
     let kernels = step.b.constant(TensorData::from_f64(dtype, &shape, &ones));
     let gradient = adjoint(step, &scaled, x, &kernels, &window, channels, &sizes, &places)?;
     Ok(vec![Some(gradient)])
@@ -158,7 +156,7 @@ fn shares(
     places: &[Dim],
     dtype: DType,
 ) -> Result<Value> {
-    let taps: i64 = window.kernel.iter().product();
+    let taps = step.table(&window.kernel)?;
     let ceil = step.node.int("ceil_mode", 0) != 0;
     let padded = window.before.iter().chain(&window.after).any(|&p| p != 0);
     let include = step.node.int("count_include_pad", 0) != 0;
@@ -179,6 +177,7 @@ fn shares(
             let start = place * window.strides[i] - window.before[i];
             (0..window.kernel[i]).filter(|t| (low..high).contains(&(start + t * window.dilations[i]))).count()
         };
+        step.table(&[count, window.kernel[i]])?;
         let values: Vec<f64> = (0..count).map(|p| 1.0 / counted(p).max(1) as f64).collect();
         let mut shape = vec![1; window.rank() + 2];
         shape[2 + i] = values.len();
@@ -198,7 +197,8 @@ pub(super) fn global_average_pool(step: &mut Step<'_>) -> Gradients {
 pub(super) fn global_max_pool(step: &mut Step<'_>) -> Gradients {
     let (dy, x) = (step.dy()?, step.x(0)?);
     let rank = step.shape(x)?.len();
-    let count: i64 = (2..rank).map(|i| step.size(x, i)).product::<Result<i64>>()?;
+    let sizes = (2..rank).map(|i| step.size(x, i)).collect::<Result<Vec<_>>>()?;
+    let count = step.table(&sizes)? as i64;
     let flat = step.b.reshape(x, &[0, 0, -1]);
     let chosen = choose(step, &flat, 2, &dy, count, 3)?;
     let gradient = step.b.reshape(&dy, &[0, 0, 1]);

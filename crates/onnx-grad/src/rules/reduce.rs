@@ -47,7 +47,8 @@ fn only(gradient: Value) -> Gradients {
 
 pub(super) fn sum(step: &mut Step<'_>) -> Gradients {
     let (dy, x) = (step.dy()?, step.x(0)?);
-    let (_, dy) = kept(step, &dy)?;
+    // With kept axes the shapes say it all, also where the axes are known only when the graph runs.
+    let dy = if step.node.int("keepdims", 1) != 0 { dy } else { kept(step, &dy)?.1 };
     only(step.b.expand_like(&dy, x))
 }
 
@@ -80,7 +81,9 @@ pub(super) fn product(step: &mut Step<'_>) -> Gradients {
     if axes.is_empty() {
         return only(dy);
     }
-    let n: i64 = axes.iter().map(|&a| step.size(x, a as usize)).product::<Result<i64>>()?;
+    let sizes = axes.iter().map(|&a| step.size(x, a as usize)).collect::<Result<Vec<_>>>()?;
+    let n = step.table(&sizes)? as i64;
+    step.table(&[n, n])?;
     // The reduced axes last and as one.
     let rest: Vec<usize> = (0..rank).filter(|i| !axes.contains(&(*i as i64))).collect();
     let perm: Vec<usize> = rest.iter().copied().chain(axes.iter().map(|&a| a as usize)).collect();

@@ -336,7 +336,7 @@ pub(crate) fn slice_spec(
 }
 
 fn slice(node: &Node, inputs: &[&Fact], fact: &mut Fact) -> Result<()> {
-    let x = inputs[0];
+    let Some(x) = inputs.first() else { return Err(malformed(node, "it has no input")) };
     let Some(shape) = &x.shape else { return Ok(()) };
     let Some(spec) = slice_spec(node, inputs, shape.len())? else {
         fact.shape = Some(match inputs.get(3).and_then(|f| f.known_content()) {
@@ -394,7 +394,7 @@ pub(crate) fn pad_spec(node: &Node, inputs: &[&Fact], rank: usize) -> Result<Opt
             None => return Ok(None),
         },
     };
-    if pads.len() != 2 * axes.len() || pads.iter().any(|p| p.abs() > i64::from(i32::MAX)) {
+    if pads.len() != 2 * axes.len() || pads.iter().any(|p| p.unsigned_abs() > 1 << 31) {
         return Err(malformed(node, format!("pads {pads:?} do not fit a tensor of rank {rank}")));
     }
     let mut spec = vec![(0, 0); rank];

@@ -1,0 +1,180 @@
+//! What holds for every graph: writing loses nothing, lowering changes nothing, gradients have gradients.
+
+#![allow(clippy::unwrap_used)]
+
+mod cases;
+
+use std::collections::BTreeMap;
+
+use cases::{Case, GENERATORS, Rng};
+use onnx_grad::eval::{Array, evaluate};
+use onnx_grad::{Graph, Model, Node, grad, gradient_name, lower, seed_name};
+use proptest::prelude::*;
+
+fn model(graph: Graph) -> Model {
+    Model { graph, ir_version: 9, opset: 20, producer: "onnx-grad".to_string(), ..Model::default() }
+}
+
+/// `None` where what is read is what was written.
+fn lost(graph: &Graph) -> Option<String> {
+    let before = model(graph.clone());
+    match Model::from_bytes(before.to_bytes()) {
+        Ok(after) if after == before => None,
+        Ok(after) => Some(format!("{before:?}\nbecame\n{after:?}")),
+        Err(error) => Some(error.to_string()),
+    }
+}
+
+/// What a file cannot say: multiples of a symbol, and symbols that inference made up.
+fn without_unwritable_sizes(mut graph: Graph) -> Graph {
+    let bytes = model(graph.clone()).to_bytes();
+    if let Ok(read) = Model::from_bytes(bytes) {
+        graph.outputs = read.graph.outputs;
+        graph.inputs = read.graph.inputs;
+    }
+    graph
+}
+
+fn largest_difference(a: &Array, b: &Array) -> f64 {
+    if a.shape() != b.shape() || a.dtype != b.dtype {
+        return f64::INFINITY;
+    }
+    let scale = a.data.iter().fold(1.0f64, |m, v| m.max(v.abs()));
+    let apart = |(x, y): (&f64, &f64)| if x == y { 0.0 } else { (x - y).abs() / scale };
+    a.data.iter().zip(&b.data).map(apart).fold(0.0, |m, d| if d.is_nan() { f64::INFINITY } else { m.max(d) })
+}
+
+/// How lowering changes what a graph computes, if it does.
+fn changed(case: &Case) -> Option<String> {
+    let lowered = match lower(&case.graph, &[]) {
+        Ok(lowered) => lowered,
+        Err(error) => return Some(error.to_string()),
+    };
+    let (before, after) = (evaluate(&case.graph, &case.inputs), evaluate(&lowered, &case.inputs));
+    let (Ok(before), Ok(after)) = (&before, &after) else { return Some(format!("{before:?} {after:?}")) };
+    // Constants are folded in float32.
+    let worst = before.iter().zip(after).map(|(a, b)| largest_difference(a, b)).fold(0.0, f64::max);
+    (worst > 1e-5).then(|| format!("{worst:.1e} apart"))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 8, max_shrink_iters: 0, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_graph_survives_writing(seed in any::<u64>()) {
+        for &(op, generator) in GENERATORS {
+            let case = generator(seed);
+            let graph = without_unwritable_sizes(case.graph);
+            let lost_in = lost(&graph);
+            prop_assert!(lost_in.is_none(), "{op}, seed {seed}: {}", lost_in.unwrap());
+        }
+    }
+
+    #[test]
+    fn a_gradient_graph_survives_writing(seed in any::<u64>()) {
+        for &(op, generator) in GENERATORS {
+            let case = generator(seed);
+            let wrt: Vec<&str> = case.wrt.iter().map(String::as_str).collect();
+            let graph = without_unwritable_sizes(grad(&case.graph, &["y"], &wrt).unwrap());
+            let lost_in = lost(&graph);
+            prop_assert!(lost_in.is_none(), "{op}, seed {seed}: {}", lost_in.unwrap());
+        }
+    }
+
+    #[test]
+    fn lowering_changes_nothing(seed in any::<u64>()) {
+        for &(op, generator) in GENERATORS {
+            let how = changed(&generator(seed));
+            prop_assert!(how.is_none(), "{op}, seed {seed}: {}", how.unwrap());
+        }
+    }
+
+    /// `H v` from the gradient of the gradient, against differences of the gradient:
+    /// `d/dx (v . dL/dx)` is `(g(x + h v) - g(x - h v)) / 2h`, with `L = sum(s y^2)`.
+    #[test]
+    fn gradients_have_gradients(seed in any::<u64>()) {
+        for &(op, generator) in GENERATORS.iter().filter(|(op, _)| SMOOTH.contains(op)) {
+            let error = second_order_error(squared(generator(seed)));
+            prop_assert!(error.as_ref().is_ok_and(|e| *e < 1e-5), "{op}, seed {seed}: {error:?}");
+        }
+    }
+}
+
+/// Operators without kinks.
+const SMOOTH: &[&str] = &[
+    "Mul",
+    "Div",
+    "Exp",
+    "Log",
+    "Sin",
+    "Tanh",
+    "Sigmoid",
+    "Softplus",
+    "Erf",
+    "Gelu",
+    "Mish",
+    "Swish",
+    "Sqrt",
+    "Reciprocal",
+    "Softmax",
+    "LogSoftmax",
+    "MatMul",
+    "Gemm",
+    "Conv",
+    "ConvTranspose",
+    "LayerNormalization",
+    "InstanceNormalization",
+    "GroupNormalization",
+    "RMSNormalization",
+    "ReduceSumSquare",
+    "ReduceLogSumExp",
+    "ReduceL2",
+    "ReduceProd",
+    "Attention",
+];
+
+/// The square of the output, so that the second derivative is not zero for linear operators either.
+fn squared(mut case: Case) -> Case {
+    let graph = &mut case.graph;
+    graph.nodes.push(Node::new("Mul", &["y", "y"], &["z"]));
+    graph.outputs[0].name = "z".to_string();
+    case
+}
+
+fn second_order_error(case: Case) -> Result<f64, String> {
+    const STEP: f64 = 1e-4;
+    let message = |e: onnx_grad::Error| e.to_string();
+    let x = "x0";
+    let first = grad(&case.graph, &["z"], &[x]).map_err(message)?;
+    let gradient = gradient_name(x);
+    let second = grad(&first, &[&gradient], &[x]).map_err(message)?;
+
+    let z = evaluate(&case.graph, &case.inputs).map_err(message)?.swap_remove(0);
+    let mut rng = Rng(23);
+    let mut random = |like: &Array| {
+        let values = rng.apart(like.data.len(), -1.0, 1.0);
+        Array::new(like.dtype, like.shape(), values)
+    };
+    let mut inputs = case.inputs.clone();
+    let direction = match case.inputs[x].shape() {
+        [] => Array::scalar(z.dtype, 1.0),
+        _ => random(&case.inputs[x]),
+    };
+    inputs
+        .insert(seed_name("z"), if z.shape().is_empty() { Array::scalar(z.dtype, 1.0) } else { random(&z) });
+    inputs.insert(seed_name(&gradient), direction.clone());
+    let output = |graph: &Graph, name: &str, inputs: &BTreeMap<String, Array>| -> Result<Array, String> {
+        let i = graph.outputs.iter().position(|o| o.name == name).ok_or(format!("no output {name}"))?;
+        Ok(evaluate(graph, inputs).map_err(message)?.swap_remove(i))
+    };
+    let ours = output(&second, &gradient_name(&gradient), &inputs)?;
+    let mut sides = Vec::new();
+    for sign in [1.0, -1.0] {
+        let mut moved = inputs.clone();
+        let point = moved.get_mut(x).unwrap();
+        point.data = &point.data + &(&direction.data * (sign * STEP));
+        sides.push(output(&first, &gradient, &moved)?);
+    }
+    let differences = (&sides[0].data - &sides[1].data) / (2.0 * STEP);
+    Ok(largest_difference(&Array { dtype: ours.dtype, data: differences }, &ours))
+}

@@ -1,3 +1,30 @@
-//! Data: for now, the synthetic problems whose answers are known.
+//! Data: reading what users have, and the map to the space a flow is trained in.
+//!
+//! A [`Dataset`] holds its values as they are seen: pixels from 0 to 1, table cells raw. What a flow sees is
+//! a separate value, a [`Scaling`], fitted on the training rows and kept with the flow. [`Dataset::open`]
+//! decides by what it finds which of the formats it has before it; each format is one file of this module and
+//! ends in the same `Dataset`.
+//!
+//! [`synthetic`] has the problems whose answers are known.
 
+mod cifar;
+mod coding;
+mod csv;
+mod dataset;
+mod error;
+mod file;
+mod idx;
+mod images;
+mod numpy;
+mod open;
+mod options;
+mod parquet;
+mod scaling;
 pub mod synthetic;
+mod table;
+
+pub use coding::{Column, ColumnKind};
+pub use dataset::Dataset;
+pub use error::DataError;
+pub use options::{Color, Layout, Missing, OpenOptions, Part, Transform};
+pub use scaling::{Constants, Real, Scaling, ScalingConfig, ScalingMethod, ScalingUnit};

@@ -7,6 +7,8 @@ use std::path::PathBuf;
 
 use onnx_grad::DType;
 
+use crate::data::DataError;
+
 /// What can go wrong. Each message says what happened, with which value, and what to try.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -24,6 +26,9 @@ pub enum Error {
     /// A graph is invalid or cannot be differentiated.
     #[error(transparent)]
     Graph(#[from] onnx_grad::Error),
+    /// Data cannot be used as they are.
+    #[error(transparent)]
+    Data(#[from] DataError),
     /// A model cannot be explained as it is.
     #[error("the model cannot be explained: {reason}\nhint: {remedy}")]
     Predictor {

@@ -86,10 +86,11 @@ fn channel_of(node: &Node, shape: &[usize], channels: usize) -> Option<ChannelOf
         }
         "ConvTranspose" if shape.len() > 2 => {
             // [in, out / groups, k...]: the group of a row follows from its input channel.
-            let groups = usize::try_from(node.int("group", 1)).ok().filter(|&g| g > 0)?;
+            let groups =
+                usize::try_from(node.int("group", 1)).ok().filter(|&g| g > 0 && shape[0] % g == 0)?;
             let (rows, per_group) = (shape[0] / groups, shape[1]);
             let taps: usize = shape[2..].iter().product();
-            (rows > 0 && per_group * groups == channels).then(|| -> ChannelOf {
+            (rows > 0 && per_group.checked_mul(groups) == Some(channels)).then(|| -> ChannelOf {
                 Box::new(move |k| (k / taps / per_group / rows) * per_group + k / taps % per_group)
             })
         }

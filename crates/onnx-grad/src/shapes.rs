@@ -19,7 +19,7 @@ use std::collections::HashMap;
 
 use crate::error::Result;
 use crate::graph::{Dim, Graph, Node, ValueInfo};
-use crate::tensor::{DType, TensorData};
+use crate::tensor::{DType, MAX_RANK, TensorData};
 
 pub(crate) use einsum::einsum_terms;
 pub(crate) use infer::{constant_value, conv_window, normalise_axis, reduced_axes};
@@ -81,6 +81,7 @@ impl Fact {
 
     /// Gives every unknown axis a symbol of its own, so that equal sizes can be told downstream.
     fn name_unknown(mut self, value: &str) -> Fact {
+        self.shape = self.shape.filter(|shape| shape.len() <= MAX_RANK);
         if let Some(shape) = &mut self.shape {
             for (axis, dim) in shape.iter_mut().enumerate() {
                 // Sizes beyond any tensor are not sizes, and would overflow in arithmetic.

@@ -108,6 +108,10 @@ impl std::fmt::Debug for TensorData {
     }
 }
 
+/// Tensors of more axes than this do not occur, and a few nodes can ask for billions: a `Gather` whose
+/// data and indices are the same tensor doubles the number of axes.
+pub(crate) const MAX_RANK: usize = 64;
+
 /// The number of elements of a shape, or `None` where it does not fit the address space.
 ///
 /// An axis of size zero does not excuse absurd other axes: strides are computed from them all the same.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use cases::{Case, GENERATORS, Rng};
 use onnx_grad::eval::{Array, evaluate};
-use onnx_grad::{Graph, Model, Node, grad, gradient_name, lower, seed_name};
+use onnx_grad::{Builder, DType, Graph, Model, Node, TensorData, grad, gradient_name, lower, seed_name};
 use proptest::prelude::*;
 
 fn model(graph: Graph) -> Model {
@@ -177,4 +177,17 @@ fn second_order_error(case: Case) -> Result<f64, String> {
     }
     let differences = (&sides[0].data - &sides[1].data) / (2.0 * STEP);
     Ok(largest_difference(&Array { dtype: ours.dtype, data: differences }, &ours))
+}
+
+#[test]
+fn differentiating_twice_by_different_names_shares_the_seed() {
+    let mut b = Builder::new("product");
+    let x = b.input("x", DType::F32, &[2usize.into()]);
+    let w = b.parameter("w", TensorData::f32(&[2], &[1.0, 2.0]));
+    let y = b.mul(&x, &w);
+    b.output("y", &y);
+    let first = grad(&b.finish().unwrap(), &["y"], &["x"]).unwrap();
+    let both = grad(&first, &["y"], &["w"]).unwrap();
+    assert_eq!(both.inputs.iter().filter(|v| v.name == "seed/y").count(), 1);
+    assert!(both.output("grad/x").is_some() && both.output("grad/w").is_some());
 }

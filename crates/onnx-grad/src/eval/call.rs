@@ -3,7 +3,7 @@
 use super::Array;
 use crate::error::{Error, Result};
 use crate::graph::Node;
-use crate::tensor::DType;
+use crate::tensor::{DType, MAX_RANK};
 
 /// How large a tensor and how long a computation may be.
 #[derive(Debug, Clone, Copy)]
@@ -24,6 +24,9 @@ impl Limits {
 ///
 /// Axes of size zero do not excuse absurd other axes: strides are computed from them all the same.
 pub(super) fn element_count(shape: &[usize], limits: Limits) -> Option<usize> {
+    if shape.len() > MAX_RANK {
+        return None;
+    }
     let nonzero = shape
         .iter()
         .filter(|&&d| d > 0)

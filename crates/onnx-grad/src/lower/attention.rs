@@ -8,6 +8,9 @@ use crate::error::{Error, Result};
 use crate::graph::{Dim, Node};
 use crate::tensor::{DType, TensorData};
 
+/// Queries that share a head of keys; a copy is made for each.
+const MAX_SHARED: i64 = 1024;
+
 pub(super) fn spell(b: &mut Builder, node: &Node) -> Result<Option<Value>> {
     let refuse = |reason: &str| Error::NotDifferentiable { node: node.label(), reason: reason.to_string() };
     if node.input(4).is_some() || node.input(5).is_some() || node.input(6).is_some() {
@@ -30,15 +33,19 @@ pub(super) fn spell(b: &mut Builder, node: &Node) -> Result<Option<Value>> {
         if !flat {
             return Some(Value::named(value));
         }
-        let width = b.shape(value)?.get(2)?.known()?;
+        let width = b.shape(value)?.get(2)?.known().filter(|width| width % heads == 0)?;
         let apart = b.reshape(value, &[0, 0, heads, width / heads]);
         Some(b.transpose(&apart, &[0, 2, 1, 3]))
     };
     let parts = (split(b, q, q_heads), split(b, k, kv_heads), split(b, v, kv_heads));
     let (Some(q4), Some(mut k4), Some(mut v4)) = parts else { return Ok(None) };
     if q_heads != kv_heads {
-        k4 = share_heads(b, &k4, q_heads / kv_heads.max(1));
-        v4 = share_heads(b, &v4, q_heads / kv_heads.max(1));
+        let times = q_heads.checked_div(kv_heads).unwrap_or(0);
+        if times.checked_mul(kv_heads) != Some(q_heads) || !(1..=MAX_SHARED).contains(&times) {
+            return Err(refuse(&format!("{q_heads} heads of queries cannot share {kv_heads} of keys")));
+        }
+        k4 = share_heads(b, &k4, times);
+        v4 = share_heads(b, &v4, times);
     }
     let size = b.shape(&q4).and_then(|s| s.get(3)).and_then(Dim::known);
     let scale = match (node.float("scale", 0.0), size) {
@@ -65,7 +72,8 @@ pub(super) fn spell(b: &mut Builder, node: &Node) -> Result<Option<Value>> {
     if flat {
         let Some(width) = b.shape(&v4).and_then(|s| s.get(3)).and_then(Dim::known) else { return Ok(None) };
         result = b.transpose(&result, &[0, 2, 1, 3]);
-        result = b.reshape(&result, &[0, 0, q_heads * width]);
+        let Some(hidden) = q_heads.checked_mul(width) else { return Ok(None) };
+        result = b.reshape(&result, &[0, 0, hidden]);
     }
     Ok(Some(result))
 }

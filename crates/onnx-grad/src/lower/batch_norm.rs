@@ -2,15 +2,25 @@
 //! `y = a x + b` with `a = gain / sqrt(variance + epsilon)` and `b = bias - a mean`,
 //! so it can be folded into the weights of a `Conv`, `ConvTranspose` or `Gemm` before it.
 
+use std::collections::BTreeMap;
+
 use crate::graph::{Graph, Node};
 use crate::tensor::TensorData;
 
 /// Folds every batch normalisation that can be; the others are spelled out later.
 pub(super) fn fold(graph: &mut Graph, keep: &[&str]) {
+    // Values with one use, and who computes them; folding changes neither.
+    let uses = graph.use_counts();
+    let only_used_here: BTreeMap<String, usize> = graph
+        .producers()
+        .into_iter()
+        .filter(|(name, _)| uses.get(name) == Some(&1))
+        .map(|(name, node)| (name.to_string(), node))
+        .collect();
     for i in 0..graph.nodes.len() {
         if graph.nodes[i].is("BatchNormalization") {
             // What cannot be folded stays: there is no error in that.
-            let _ = fold_one(graph, i, keep);
+            let _ = fold_one(graph, i, keep, &only_used_here);
         }
     }
 }
@@ -29,17 +39,19 @@ pub(super) fn affine<'a>(
     (same && node.int("training_mode", 0) == 0).then_some((a, b))
 }
 
-fn fold_one(graph: &mut Graph, i: usize, keep: &[&str]) -> Option<()> {
+fn fold_one(
+    graph: &mut Graph,
+    i: usize,
+    keep: &[&str],
+    only_used_here: &BTreeMap<String, usize>,
+) -> Option<()> {
     let norm = graph.nodes[i].clone();
     if norm.inputs.iter().any(|input| keep.contains(&input.as_str())) {
         return None;
     }
     let (a, b) = affine(&norm, |name| graph.initializers.get(name))?;
     let source = norm.input(0)?;
-    let before = *graph.producers().get(source)?;
-    if graph.use_counts().get(source) != Some(&1) {
-        return None;
-    }
+    let before = *only_used_here.get(source)?;
     let node = graph.nodes[before].clone();
     if !node.is_standard() || node.inputs.iter().skip(1).any(|input| keep.contains(&input.as_str())) {
         return None;
@@ -86,10 +98,11 @@ fn channel_of(node: &Node, shape: &[usize], channels: usize) -> Option<ChannelOf
         }
         "ConvTranspose" if shape.len() > 2 => {
             // [in, out / groups, k...]: the group of a row follows from its input channel.
-            let groups = usize::try_from(node.int("group", 1)).ok().filter(|&g| g > 0)?;
+            let groups =
+                usize::try_from(node.int("group", 1)).ok().filter(|&g| g > 0 && shape[0] % g == 0)?;
             let (rows, per_group) = (shape[0] / groups, shape[1]);
             let taps: usize = shape[2..].iter().product();
-            (rows > 0 && per_group * groups == channels).then(|| -> ChannelOf {
+            (rows > 0 && per_group.checked_mul(groups) == Some(channels)).then(|| -> ChannelOf {
                 Box::new(move |k| (k / taps / per_group / rows) * per_group + k / taps % per_group)
             })
         }

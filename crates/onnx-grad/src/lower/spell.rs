@@ -12,6 +12,8 @@ use crate::graph::{Attribute, Node};
 use crate::shapes::normalise_axis;
 use crate::tensor::{DType, TensorData};
 
+/// More groups than this are too many for a constant with a number for each.
+const MAX_GROUPS: i64 = 1 << 20;
 /// More channels than this are too many for a matrix of channels by channels.
 const MAX_BAND: i64 = 4096;
 
@@ -124,6 +126,9 @@ fn group_norm(b: &mut Builder, node: &Node) -> Result<Option<Value>> {
     let groups = node.int("num_groups", 1);
     let Some(shape) = b.shape(x).map(<[_]>::to_vec) else { return Ok(None) };
     let Some(channels) = shape.get(1).and_then(|d| d.known()) else { return Ok(None) };
+    if groups > MAX_GROUPS {
+        return Ok(None);
+    }
     if groups <= 0 || channels % groups != 0 {
         let reason = format!("{channels} channels do not make {groups} groups");
         return Err(Error::Node { node: node.label(), reason });
@@ -226,6 +231,15 @@ fn mean_variance_norm(b: &mut Builder, node: &Node) -> Result<Option<Value>> {
     Ok(Some(b.div(&centred, &deviation)))
 }
 
+/// The block size, which must be a positive number no larger than an image.
+fn block_size(node: &Node) -> Result<i64> {
+    let block = node.int("blocksize", 1);
+    match (1..1 << 10).contains(&block) {
+        true => Ok(block),
+        false => Err(Error::Node { node: node.label(), reason: format!("its blocksize is {block}") }),
+    }
+}
+
 /// Sizes of axes 1 to 3, where they are known.
 fn image_sizes(b: &Builder, x: &str) -> Option<(i64, i64, i64)> {
     let shape = b.shape(x).filter(|s| s.len() == 4)?;
@@ -234,9 +248,9 @@ fn image_sizes(b: &Builder, x: &str) -> Option<(i64, i64, i64)> {
 
 fn depth_to_space(b: &mut Builder, node: &Node) -> Result<Option<Value>> {
     let x = input(node, 0)?;
-    let block = node.int("blocksize", 1);
+    let block = block_size(node)?;
     let Some((c, h, w)) = image_sizes(b, x) else { return Ok(None) };
-    let out = c / (block * block).max(1);
+    let out = c / (block * block);
     let (apart, perm) = match node.string("mode", "DCR") {
         "CRD" => ([-1, out, block, block, h, w], [0, 1, 4, 2, 5, 3]),
         _ => ([-1, block, block, out, h, w], [0, 3, 4, 1, 5, 2]),
@@ -248,7 +262,7 @@ fn depth_to_space(b: &mut Builder, node: &Node) -> Result<Option<Value>> {
 
 fn space_to_depth(b: &mut Builder, node: &Node) -> Result<Option<Value>> {
     let x = input(node, 0)?;
-    let block = node.int("blocksize", 1).max(1);
+    let block = block_size(node)?;
     let Some((c, h, w)) = image_sizes(b, x) else { return Ok(None) };
     let apart = b.reshape(x, &[-1, c, h / block, block, w / block, block]);
     let moved = b.transpose(&apart, &[0, 3, 5, 1, 2, 4]);

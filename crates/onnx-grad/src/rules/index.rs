@@ -66,6 +66,9 @@ pub(super) fn gather(step: &mut Step<'_>) -> Gradients {
     {
         // One slice: put zeros around it.
         let index = if *index < 0 { index + size } else { *index };
+        if !(0..size).contains(&index) {
+            return Err(step.malformed(format!("index {index} is outside an axis of size {size}")));
+        }
         let slice = if index_rank == 0 { step.b.unsqueeze(&dy, &[axis as i64]) } else { dy };
         let mut pads = vec![0; 2 * shape.len()];
         (pads[axis], pads[shape.len() + axis]) = (index, size - 1 - index);

@@ -6,6 +6,9 @@ use crate::error::Result;
 use crate::graph::Attribute;
 use crate::shapes::einsum_terms;
 
+/// The most operands of an `Einsum` that is differentiated.
+const MAX_OPERANDS: usize = 32;
+
 /// `dA = dy B^T`, `dB = A^T dy`, summed over the batch axes that were broadcast.
 pub(super) fn matmul(step: &mut Step<'_>) -> Gradients {
     let (mut dy, a, b) = (step.dy()?, step.x(0)?, step.x(1)?);
@@ -77,6 +80,11 @@ pub(super) fn gemm(step: &mut Step<'_>) -> Gradients {
 /// A label that only this operand has was summed over, so its gradient is the same along that axis.
 pub(super) fn einsum(step: &mut Step<'_>) -> Gradients {
     let dy = step.dy()?;
+    // Every operand's gradient needs all the others.
+    if step.node.inputs.len() > MAX_OPERANDS {
+        let reason = format!("it has {} operands, and a rule for {MAX_OPERANDS}", step.node.inputs.len());
+        return Err(step.not_differentiable(reason));
+    }
     let ranks =
         (0..step.node.inputs.len()).map(|i| Ok(step.shape(step.x(i)?)?.len())).collect::<Result<Vec<_>>>()?;
     let (terms, output) = einsum_terms(step.node.string("equation", ""), &ranks)

@@ -147,9 +147,8 @@ impl Window {
     pub(crate) fn transposed_size(&self, axis: usize, size: &Dim, output_padding: i64) -> Dim {
         match size {
             Dim::Known(n) => Dim::Known(
-                (n - 1) * self.strides[axis] + self.extent(axis) + output_padding
-                    - self.before[axis]
-                    - self.after[axis],
+                ((n - 1) * self.strides[axis] + self.extent(axis) - self.before[axis] - self.after[axis])
+                    .saturating_add(output_padding),
             ),
             _ => Dim::Unknown,
         }

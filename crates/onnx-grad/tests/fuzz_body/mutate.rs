@@ -69,6 +69,9 @@ const STRING: &[(&str, &[&str])] = &[
     ("approximate", &["tanh", "none"]),
 ];
 
+/// Larger nodes are not put into the branches of an `If`.
+const MAX_WRAPPED: usize = 4096;
+
 /// Bytes as a source of choices; all choices are 0 behind the end.
 struct Choices<'a>(&'a [u8]);
 
@@ -367,6 +370,10 @@ fn resize(c: &mut Choices<'_>, info: &mut ValueInfoProto) {
 fn wrap_in_if(c: &mut Choices<'_>, graph: &mut GraphProto) {
     let known = names(graph);
     let Some(node) = c.pick_mut(&mut graph.node) else { return };
+    // Each wrapping doubles what is inside: it is the crate that is to be tried, not the maker of files.
+    if node.encoded_len() > MAX_WRAPPED {
+        return;
+    }
     let inner = std::mem::take(node);
     let info = |name: &String| ValueInfoProto {
         name: Some(name.clone()),

@@ -93,15 +93,15 @@ fn damaged_idx() {
     let folder = Folder::new();
     let name = "train-images-idx3-ubyte";
     refused(
-        folder.write(name, &idx(&[2, 2, 2], &[0; 7])),
+        folder.write(name, idx(&[2, 2, 2], &[0; 7])),
         &plain(),
         &[name, "holds 7 bytes", "of 8", "hint:"],
     );
-    refused(folder.write(name, &idx(&[2, 2, 2], &[0; 9])), &plain(), &[name, "holds 9 bytes", "of 8"]);
+    refused(folder.write(name, idx(&[2, 2, 2], &[0; 9])), &plain(), &[name, "holds 9 bytes", "of 8"]);
     refused(folder.write(name, [0, 0, 8, 3, 0]), &plain(), &[name, "holds 5 bytes"]);
     refused(folder.write(name, "<html>"), &plain(), &[name, "3c 68 74 6d", "hint:"]);
     refused(folder.write(name, ""), &plain(), &[name, "nothing"]);
-    refused(folder.write(name, &idx(&[8], &[0; 8])), &plain(), &[name, "1 axes", "hint:"]);
+    refused(folder.write(name, idx(&[8], &[0; 8])), &plain(), &[name, "1 axes", "hint:"]);
     let huge = idx(&[u32::MAX, u32::MAX, u32::MAX], &[]);
     refused(folder.write(name, huge), &plain(), &[name, "holds 0 bytes"]);
     let packed = gzip(&idx(&[2, 2, 2], &[3; 8]));

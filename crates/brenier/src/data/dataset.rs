@@ -4,6 +4,7 @@
 //! times that. A `Dataset` is a list of rows over values that are shared: a part, a selection or a shuffled
 //! order costs a row number per row and copies no value.
 
+use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -29,14 +30,14 @@ use crate::error::{Error, Result, expect_shape};
 /// assert_eq!(data.rows_f32(&[2])?, array![[4., 5.]]);
 /// # Ok::<(), brenier::Error>(())
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Dataset {
     stored: Arc<Stored>,
     /// Which of the stored rows, in order.
     rows: Arc<[usize]>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 struct Stored {
     /// Where the data come from, for messages.
     origin: String,
@@ -48,7 +49,7 @@ struct Stored {
     names: Names,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 enum Values {
     /// Pixels; 255 is 1.
     Bytes(Vec<u8>),
@@ -101,7 +102,7 @@ impl Dataset {
 
     fn new(origin: &str, shape: &[usize], len: usize, values: Values) -> Result<Self> {
         let features: usize = shape.iter().product();
-        if features == 0 {
+        if shape.is_empty() || features == 0 {
             return Err(Error::Zero { what: "the number of features of a row" });
         }
         let rows = len / features;
@@ -454,6 +455,18 @@ impl Dataset {
             Values::Floats(values) => values.len(),
         };
         len / self.features()
+    }
+}
+
+impl fmt::Debug for Dataset {
+    /// What it is, not the millions of numbers in it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Dataset")
+            .field("origin", &self.origin())
+            .field("rows", &self.len())
+            .field("shape", &self.shape())
+            .field("classes", &self.classes().len())
+            .finish_non_exhaustive()
     }
 }
 

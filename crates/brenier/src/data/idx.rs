@@ -42,8 +42,10 @@ pub(crate) fn open_folder(
     files: &[(Part, PathBuf)],
     options: &OpenOptions,
 ) -> Result<Dataset> {
+    let of = |wanted: Part| files.iter().filter(move |(part, _)| *part == wanted).map(|(_, path)| path);
+    // By name `t10k` would come before `train`.
     let wanted: Vec<&PathBuf> =
-        files.iter().filter(|(part, _)| options.part.wants(*part)).map(|(_, path)| path).collect();
+        [Part::Train, Part::Test].into_iter().filter(|part| options.part.wants(*part)).flat_map(of).collect();
     if wanted.is_empty() {
         return Err(DataError::NoPart { path: folder.to_path_buf(), part: options.part.name() }.into());
     }
@@ -100,7 +102,11 @@ fn read(origin: &str, files: &[&PathBuf], options: &OpenOptions) -> Result<Datas
             Some(_) => {}
             None => size = Some((path.clone(), shape)),
         }
-        pixels.extend_from_slice(&values);
+        if pixels.is_empty() {
+            pixels = values;
+        } else {
+            pixels.extend_from_slice(&values);
+        }
         names.push((file::name(path), rows));
         if let Some(beside) = labels_beside(path) {
             let (axes, values) = parse(&beside)?;

@@ -60,6 +60,8 @@ pub(crate) fn open_folder(folder: &Path, options: &OpenOptions) -> Result<Datase
         .into());
     }
     let labelled = !class_of.is_empty();
+    // Before anything is decoded; classes are numbered as in the whole folder.
+    let kept = options.limit.map_or(paths.len(), |limit| limit.min(paths.len()));
     if let (true, Some(loose)) = (labelled, loose) {
         return Err(DataError::Unrecognised {
             path: folder.to_path_buf(),
@@ -78,7 +80,7 @@ pub(crate) fn open_folder(folder: &Path, options: &OpenOptions) -> Result<Datase
         if !options.classes.is_empty() {
             classes.clone_from(&options.classes);
         }
-        for (index, class) in &class_of {
+        for (index, class) in &class_of[..kept] {
             let label = classes.iter().position(|known| known == class).ok_or_else(|| DataError::Label {
                 path: paths[*index].clone(),
                 row: *index,
@@ -88,6 +90,7 @@ pub(crate) fn open_folder(folder: &Path, options: &OpenOptions) -> Result<Datase
             labels.push(label);
         }
     }
+    paths.truncate(kept);
     let names = paths
         .iter()
         .map(|path| path.strip_prefix(folder).unwrap_or(path).to_string_lossy().replace('\\', "/"))
@@ -245,7 +248,21 @@ pub(crate) fn decode(bytes: &[u8], place: &str) -> Result<DynamicImage> {
         image.apply_orientation(orientation);
         Ok(image)
     };
-    read().map_err(|error| DataError::Image { place: place.to_owned(), reason: error.to_string() }.into())
+    let image =
+        read().map_err(|error| DataError::Image { place: place.to_owned(), reason: error.to_string() })?;
+    if ends_early(bytes) {
+        let reason = "the JPEG ends before its last line".to_owned();
+        return Err(DataError::Image { place: place.to_owned(), reason }.into());
+    }
+    Ok(image)
+}
+
+/// Whether a JPEG has no end marker after its last scan. The decoder fills what is missing with gray and says
+/// nothing, which would be a false image.
+fn ends_early(bytes: &[u8]) -> bool {
+    let scan = bytes.windows(2).rposition(|pair| pair == [0xff, 0xda]);
+    bytes.starts_with(&[0xff, 0xd8])
+        && scan.is_some_and(|scan| !bytes[scan..].windows(2).any(|pair| pair == [0xff, 0xd9]))
 }
 
 /// Applies the options for images, and separates the channels.

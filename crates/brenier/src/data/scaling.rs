@@ -113,7 +113,7 @@ impl Scaling {
     /// If there are neither as many as features nor as channels, or a number is not finite or a scale is 0.
     pub fn new(shape: &[usize], shift: Vec<f64>, scale: Vec<f64>) -> Result<Self> {
         let features: usize = shape.iter().product();
-        if features == 0 {
+        if shape.is_empty() || features == 0 {
             return Err(Error::Zero { what: "the number of features of a row" });
         }
         if shift.len() != shape[0] {

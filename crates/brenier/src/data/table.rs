@@ -4,7 +4,7 @@
 //! an error with its place, not a category. Every other column is categorical: a feature per value, in the order
 //! of the values as text.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 
 use super::dataset::Names;
@@ -113,7 +113,7 @@ impl Table {
         if used.is_empty() {
             return Err(self.empty("columns of features", "not every column can be left out"));
         }
-        let rows = self.rows_kept(&used, label, options)?;
+        let rows = self.rows_kept(&used, label, options);
         if rows.is_empty() {
             return Err(
                 self.empty("rows", "every row has an empty cell, or the file has only its first line")
@@ -129,12 +129,22 @@ impl Table {
         let mut values = vec![0.0_f32; rows.len() * width];
         let mut start = 0;
         for (column, raw) in columns.iter().zip(&used) {
-            for (at, &row) in rows.iter().enumerate() {
-                match &column.kind {
-                    ColumnKind::Numeric => values[at * width + start] = self.number(raw, row)?,
-                    ColumnKind::Categorical { values: known } => {
-                        let feature = self.category(raw, row, known)?;
-                        values[at * width + start + feature] = 1.0;
+            let cells = rows.iter().enumerate().map(|(at, &row)| (at * width + start, row));
+            match &column.kind {
+                ColumnKind::Numeric => {
+                    for (at, row) in cells {
+                        values[at] = self.number(raw, row)?;
+                    }
+                }
+                ColumnKind::Categorical { values: known } => {
+                    let features: HashMap<&str, usize> =
+                        known.iter().enumerate().map(|(feature, value)| (value.as_str(), feature)).collect();
+                    for (at, row) in cells {
+                        let text = raw.text(row);
+                        match features.get(text.as_str()) {
+                            Some(feature) => values[at + feature] = 1.0,
+                            None => return Err(self.unknown_category(raw, row, &text, known)),
+                        }
                     }
                 }
             }
@@ -183,15 +193,12 @@ impl Table {
     }
 
     /// The rows that stay, if rows with empty cells are to be left out.
-    fn rows_kept(
-        &self,
-        used: &[&RawColumn],
-        label: Option<&RawColumn>,
-        options: &OpenOptions,
-    ) -> Result<Vec<usize>> {
+    fn rows_kept(&self, used: &[&RawColumn], label: Option<&RawColumn>, options: &OpenOptions) -> Vec<usize> {
         let drop = options.missing == Missing::DropRow;
         let complete = |row: &usize| !used.iter().copied().chain(label).any(|column| column.missing(*row));
-        Ok((0..self.rows).filter(|row| !drop || complete(row)).collect())
+        // Before anything is coded: a table may be far larger than what is asked of it.
+        let most = options.limit.unwrap_or(usize::MAX);
+        (0..self.rows).filter(|row| !drop || complete(row)).take(most).collect()
     }
 
     /// Whether a column is numbers or names.
@@ -257,18 +264,12 @@ impl Table {
         }
     }
 
-    fn category(&self, column: &RawColumn, row: usize, known: &[String]) -> Result<usize> {
-        let text = column.text(row);
-        // The values are few; most are found early.
-        known.iter().position(|value| *value == text).ok_or_else(|| {
-            let reason = format!("'{text}' is none of the values {}", known.join(", "));
-            self.bad_cell(
-                column,
-                row,
-                reason,
-                "a flow knows only the values it was trained with; leave the row out",
-            )
-        })
+    fn unknown_category(&self, column: &RawColumn, row: usize, text: &str, known: &[String]) -> Error {
+        let first: Vec<&str> = known.iter().take(20).map(String::as_str).collect();
+        let more = if known.len() > first.len() { ", ..." } else { "" };
+        let reason = format!("'{text}' is none of the values {}{more}", first.join(", "));
+        let hint = "a flow knows only the values it was trained with; leave the row out, or train with it";
+        self.bad_cell(column, row, reason, hint)
     }
 
     /// The classes of the rows, and their names.

@@ -3,6 +3,10 @@
 
 mod axioms;
 mod convergence;
+mod data_formats;
+mod data_real;
+mod data_refusals;
+mod data_scaling;
 mod files;
 mod gaussians;
 mod refusals;

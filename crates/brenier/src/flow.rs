@@ -1,5 +1,10 @@
 //! Transport flows: velocity fields that carry the reference distribution to the data.
+//!
+//! A flow is a [`VelocityField`]: a closed form, a closure, or an ONNX graph with inputs `x [N, ...]` and
+//! `t [N]` and output `v [N, ...]`. Networks of that form are built here ([`NetworkConfig`]).
 
+mod net;
 mod velocity;
 
+pub use net::{MlpConfig, NetworkConfig, UnetConfig};
 pub use velocity::{FieldFn, VelocityField};

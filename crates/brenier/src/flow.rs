@@ -3,8 +3,12 @@
 //! A flow is a [`VelocityField`]: a closed form, a closure, or an ONNX graph with inputs `x [N, ...]` and
 //! `t [N]` and output `v [N, ...]`. Networks of that form are built here ([`NetworkConfig`]).
 
+mod metadata;
 mod net;
+mod onnx;
 mod velocity;
 
+pub use metadata::{AffineScaling, FlowMetadata, Objective};
 pub use net::{MlpConfig, NetworkConfig, UnetConfig};
+pub use onnx::OnnxFlow;
 pub use velocity::{FieldFn, VelocityField};

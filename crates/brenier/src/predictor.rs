@@ -5,5 +5,6 @@ mod micro_batch;
 mod onnx;
 mod score;
 
+pub(crate) use micro_batch::micro_batch;
 pub use onnx::{OnnxPredictor, PredictorConfig, ValueAndGradient};
 pub use score::{Score, ScoreFn};

@@ -4,6 +4,7 @@
 mod axioms;
 mod convergence;
 mod files;
+mod flows;
 mod gaussians;
 mod refusals;
 mod shared;

@@ -7,8 +7,9 @@
 //! The sum over rows, not their mean: so that micro-batches, whatever their size, simply add up.
 
 use ndarray::{Array1, Array2};
+use onnx_grad::shapes::Facts;
 use onnx_grad::{
-    Attribute, Builder, Cost, DType, Dim, GradOptions, Graph, Model, Node, Value, ValueInfo, grad_with,
+    Attribute, Builder, DType, Dim, GradOptions, Graph, Model, Node, Value, ValueInfo, grad_with,
     gradient_name,
 };
 
@@ -17,7 +18,6 @@ use super::parameters::Parameters;
 use crate::engine::{Tensor, TensorView, Workers};
 use crate::error::{Error, Result};
 use crate::flow::net::{STATE, TIME, VELOCITY};
-use crate::predictor::micro_batch;
 
 const START: &str = "z0";
 const END: &str = "z1";
@@ -41,7 +41,9 @@ impl LossProgram {
             None => training_rows(&gradient, parameters.len(), config.batch)?,
         };
         let gradient = parameters_as_inputs(gradient, &parameters);
-        let workers = Workers::new(engine.as_ref(), &Model { graph: gradient, ..model.clone() }, rows)?;
+        // The builder writes operators as opset 18 has them.
+        let gradient = Model { graph: gradient, opset: model.opset.max(18), ..model.clone() };
+        let workers = Workers::new(engine.as_ref(), &gradient, rows)?;
         Ok(LossProgram { parameters, workers, shape: shape.to_vec() })
     }
 
@@ -168,13 +170,35 @@ fn parameters_as_inputs(mut graph: Graph, parameters: &Parameters) -> Graph {
     graph
 }
 
+/// What the rows of a micro-batch may compute in all: a few times the cache of a core.
+const BYTES: usize = 8 << 20;
+
 /// Rows of a micro-batch: what suits the cache, but enough that handing over the gradients of all parameters is
 /// little beside computing them; at least four micro-batches a step, so that workers can share.
 fn training_rows(gradient: &Graph, parameters: usize, batch: usize) -> Result<usize> {
-    let suits = micro_batch(gradient, false)?;
-    let bytes = Cost::of(gradient)?.activation_bytes.max(1);
-    let enough = (16 * parameters as u64).div_ceil(bytes) as usize;
+    let bytes = bytes_per_row(gradient)?.max(1);
+    let suits = BYTES / bytes;
+    let enough = (16 * parameters).div_ceil(bytes);
     Ok(suits.max(enough).min(batch.div_ceil(4)).max(1))
+}
+
+/// Bytes of all values that grow with the batch. Weights and their gradients do not.
+fn bytes_per_row(graph: &Graph) -> Result<usize> {
+    let facts = Facts::of(graph)?;
+    let mut bytes = 0;
+    for output in graph.nodes.iter().flat_map(Node::wanted_outputs) {
+        let Some(shape) = &facts.get(output).shape else { continue };
+        if shape.iter().all(|dim| dim.known().is_some()) {
+            continue;
+        }
+        let size = |dim: &Dim| match dim {
+            Dim::Known(n) => usize::try_from(*n).unwrap_or(1),
+            Dim::Symbol { factor, .. } => usize::try_from(*factor).unwrap_or(1),
+            Dim::Unknown => 1,
+        };
+        bytes += 4 * shape.iter().map(size).product::<usize>();
+    }
+    Ok(bytes)
 }
 
 #[cfg(test)]

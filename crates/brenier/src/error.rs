@@ -37,6 +37,41 @@ pub enum Error {
         /// What to try.
         remedy: &'static str,
     },
+    /// A model is not a flow that can be evaluated or trained.
+    #[error("the flow cannot be used: {reason}\nhint: {remedy}")]
+    Flow {
+        /// What stands in the way.
+        reason: String,
+        /// What to try.
+        remedy: &'static str,
+    },
+    /// The loss left the range of sense.
+    #[error(
+        "the training diverged: loss {loss:e} and gradient norm {norm:e} at step {step}, from a first loss of \
+         {first:e}\nhint: lower the learning rate, lengthen the warm-up, or clip gradients; and check that the \
+         data is scaled to about unit size"
+    )]
+    Diverged {
+        /// The step, counted from 0.
+        step: u64,
+        /// The loss of that step, per feature.
+        loss: f64,
+        /// The loss of the first step.
+        first: f64,
+        /// The length of the gradient.
+        norm: f64,
+    },
+    /// A run folder holds the checkpoint of another training.
+    #[error(
+        "{} holds a checkpoint of a training with another {what}\nhint: choose another folder, or remove \
+         checkpoint.npz to begin anew", folder.display()
+    )]
+    OtherRun {
+        /// The folder.
+        folder: PathBuf,
+        /// What differs: settings or network.
+        what: &'static str,
+    },
     /// A target is not an output of the model.
     #[error("target {target} of row {row} is out of range: the model has {outputs} outputs, numbered from 0")]
     Target {

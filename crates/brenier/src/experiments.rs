@@ -4,10 +4,12 @@
 //! paper has one; and its figures as SVG.
 
 mod additive;
+mod gaussian;
 
 use serde::{Deserialize, Serialize};
 
 pub use additive::{AdditiveConfig, additive};
+pub use gaussian::{GaussianConfig, Scale, gaussian};
 
 /// What an experiment found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

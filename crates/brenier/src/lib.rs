@@ -35,7 +35,7 @@ pub mod engine;
 mod error;
 mod evaluate;
 pub mod experiments;
-mod flow;
+pub mod flow;
 mod path;
 mod predictor;
 pub mod report;

@@ -7,5 +7,6 @@ mod onnx;
 mod score;
 
 pub use inspection::{BlockedNode, Inspection, InterfaceValue};
+pub(crate) use micro_batch::micro_batch;
 pub use onnx::{OnnxPredictor, PredictorConfig, ValueAndGradient};
 pub use score::{Score, ScoreFn};

@@ -4,7 +4,8 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use brenier::experiments::{AdditiveConfig, Figure, Table, additive};
+use brenier::engine::{EngineConfig, EngineKind};
+use brenier::experiments::{AdditiveConfig, Figure, GaussianConfig, Scale, Table, additive, gaussian};
 use clap::{Args, ValueEnum};
 
 use crate::args::Format;
@@ -24,18 +25,49 @@ pub(crate) struct Reproduce {
     /// Seed of everything that is drawn
     #[arg(long, default_value_t = 0)]
     seed: u64,
+    /// How much is trained, where something is
+    #[arg(long, value_enum, default_value = "full")]
+    scale: Size,
+    /// The engine that trains: rten or ort
+    #[arg(long, default_value_t = EngineKind::Rten)]
+    engine: EngineKind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Size {
+    /// One seed and short trainings: to see that it works
+    Quick,
+    /// As in the paper
+    Full,
+}
+
+impl From<Size> for Scale {
+    fn from(size: Size) -> Scale {
+        match size {
+            Size::Quick => Scale::Quick,
+            Size::Full => Scale::Full,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Experiment {
     /// Appendix F.1: credit of a sum of sines against its exact value, for every quadrature rule
     Additive,
+    /// Appendix F.2: rectified flows of three levels and with optimal coupling between Gaussians, d = 10
+    Gaussian,
 }
 
 /// Runs the experiment, prints its table and writes its files.
 pub(crate) fn run(args: &Reproduce) -> Result<()> {
     let (table, figures) = match args.name {
         Experiment::Additive => additive(&AdditiveConfig { seed: args.seed, ..AdditiveConfig::default() })?,
+        Experiment::Gaussian => {
+            let engine = EngineConfig { kind: args.engine, ..EngineConfig::default() };
+            let config =
+                GaussianConfig { first_seed: args.seed, ..GaussianConfig::at(args.scale.into(), engine) };
+            (gaussian(&config, &mut |line| output::print_progress(line))?, Vec::new())
+        }
     };
     if let Some(folder) = &args.output {
         write_files(folder, &table, &figures)?;

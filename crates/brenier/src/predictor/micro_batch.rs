@@ -14,7 +14,7 @@ const MOST: u64 = 64;
 const BYTES: u64 = 4 << 20;
 
 /// The number of rows for `graph`, whose batch is the first axis of its first input.
-pub(super) fn micro_batch(graph: &Graph, row_dependent: bool) -> Result<usize> {
+pub(crate) fn micro_batch(graph: &Graph, row_dependent: bool) -> Result<usize> {
     let batch = graph.inputs.first().and_then(|i| i.shape.as_ref()).and_then(|s| s.first());
     if let Some(Dim::Known(rows)) = batch {
         // Exported for a fixed batch.

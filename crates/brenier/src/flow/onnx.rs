@@ -1,0 +1,201 @@
+//! Any ONNX graph with inputs `x`, `t` and output `v` as a velocity field.
+//!
+//! ```text
+//! network:  du/dt = v(u, t)            user:  x = shift + scale u
+//! so        dx/dt = scale v((x - shift) / scale, t)
+//! ```
+//!
+//! A flow that was trained on scaled data carries the scaling in its metadata, and then works on the user's own
+//! numbers: states come in and velocities go out in user space, and the network sees `u`. The map does not
+//! depend on the time, so trajectories in the two spaces are images of each other. The reference distribution
+//! lives in the network's space: [`OnnxFlow::to_network`] takes an endpoint there.
+//!
+//! States are kept in f64 up to the network, which computes in the type of its own file.
+
+use std::path::Path;
+
+use ndarray::{Array1, Array2, ArrayView2, Axis};
+use onnx_grad::{DType, Dim, Model};
+
+use super::metadata::FlowMetadata;
+use super::net::{STATE, TIME, VELOCITY};
+use super::velocity::VelocityField;
+use crate::engine::{EngineConfig, EngineKind, Tensor, Workers};
+use crate::error::{Error, Result, expect_shape};
+use crate::predictor::micro_batch;
+
+/// A flow from an ONNX file, ready to be evaluated.
+#[derive(Debug)]
+pub struct OnnxFlow {
+    model: Model,
+    metadata: FlowMetadata,
+    shape: Vec<usize>,
+    dtype: DType,
+    shift: Array1<f64>,
+    scale: Array1<f64>,
+    workers: Workers,
+}
+
+impl OnnxFlow {
+    /// Loads an ONNX file.
+    pub fn load(path: impl AsRef<Path>, engine: &EngineConfig) -> Result<OnnxFlow> {
+        OnnxFlow::new(Model::load(path)?, engine)
+    }
+
+    /// Takes a model that is in memory already.
+    pub fn new(model: Model, engine: &EngineConfig) -> Result<OnnxFlow> {
+        let metadata = FlowMetadata::of(&model)?;
+        let (shape, dtype) = signature(&model, metadata.shape.as_deref())?;
+        let features = shape.iter().product();
+        let (shift, scale) = match &metadata.scaling {
+            Some(scaling) => scaling.per_feature(&shape)?,
+            None => (vec![0.0; features], vec![1.0; features]),
+        };
+        let rows = micro_batch(&model.graph, engine.kind == EngineKind::Ort)?;
+        let workers = Workers::new(engine.build()?.as_ref(), &model, rows)?;
+        Ok(OnnxFlow { model, metadata, shape, dtype, shift: shift.into(), scale: scale.into(), workers })
+    }
+
+    /// The model, with its weights and metadata.
+    pub fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// What the file says of itself.
+    pub fn metadata(&self) -> &FlowMetadata {
+        &self.metadata
+    }
+
+    /// States of the user's space in the network's, `(x - shift) / scale`.
+    pub fn to_network(&self, x: ArrayView2<f64>) -> Array2<f64> {
+        (&x - &self.shift) / &self.scale
+    }
+
+    /// States of the network's space in the user's, `shift + scale u`.
+    pub fn to_user(&self, u: ArrayView2<f64>) -> Array2<f64> {
+        &u * &self.scale + &self.shift
+    }
+}
+
+impl VelocityField for OnnxFlow {
+    fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    fn velocity(&self, x: ArrayView2<f64>, times: &[f64]) -> Result<Array2<f64>> {
+        expect_shape("the batch of states", &[times.len(), self.features()], x.shape())?;
+        let sizes: Vec<usize> = std::iter::once(x.nrows()).chain(self.shape.iter().copied()).collect();
+        let folded = self.to_network(x).into_shape_with_order(sizes.clone()).map_err(|_| Error::Shape {
+            what: "the batch of states".to_string(),
+            expected: sizes,
+            found: x.shape().to_vec(),
+        })?;
+        let times = Array1::from(times.to_vec());
+        let (u, t): (Tensor, Tensor) = match self.dtype {
+            DType::F64 => (folded.into(), times.into()),
+            _ => (folded.mapv(|v| v as f32).into(), times.mapv(|v| v as f32).into()),
+        };
+        let outputs = self.workers.map(&[(STATE, u.view()), (TIME, t.view())])?;
+        let velocity = match outputs.into_iter().next() {
+            Some(Tensor::F64(v)) => v,
+            Some(other) => other.into_f32()?.mapv(f64::from),
+            None => return Err(refuse("it has no output".to_string())),
+        };
+        let found = velocity.shape().to_vec();
+        let velocity = velocity.into_shape_with_order(x.raw_dim()).map_err(|_| Error::Shape {
+            what: "the flow's velocity".to_string(),
+            expected: x.shape().to_vec(),
+            found,
+        })?;
+        let mut velocity = velocity;
+        for mut row in velocity.axis_iter_mut(Axis(0)) {
+            row *= &self.scale;
+        }
+        Ok(velocity)
+    }
+}
+
+fn refuse(reason: String) -> Error {
+    Error::Flow {
+        reason,
+        remedy: "a flow has inputs x [N, ...] and t [N] and one output v [N, ...], all float32",
+    }
+}
+
+/// The shape of one example and the element type, checked.
+pub(super) fn signature(model: &Model, stored: Option<&[usize]>) -> Result<(Vec<usize>, DType)> {
+    let graph = &model.graph;
+    let names: Vec<&str> = graph.inputs.iter().map(|i| i.name.as_str()).collect();
+    let (Some(x), Some(t), 2) = (graph.input(STATE), graph.input(TIME), names.len()) else {
+        return Err(refuse(format!("its inputs are {}", names.join(", "))));
+    };
+    let outputs: Vec<&str> = graph.outputs.iter().map(|o| o.name.as_str()).collect();
+    if outputs != [VELOCITY] {
+        return Err(refuse(format!("its outputs are {}", outputs.join(", "))));
+    }
+    if x.dtype != t.dtype || !matches!(x.dtype, DType::F32 | DType::F64) {
+        return Err(refuse(format!("x is {} and t is {}", x.dtype, t.dtype)));
+    }
+    let declared = x.shape.as_ref().filter(|s| s.len() >= 2).map(|s| &s[1..]);
+    let known: Option<Vec<usize>> = declared
+        .and_then(|dims| dims.iter().map(|d| d.known().and_then(|n| usize::try_from(n).ok())).collect());
+    let fits = |shape: &[usize]| {
+        declared.is_none_or(|dims| {
+            dims.len() == shape.len()
+                && dims.iter().zip(shape).all(|(d, &n)| d.known().is_none_or(|_| *d == Dim::from(n)))
+        })
+    };
+    match (stored, known) {
+        (Some(stored), _) if fits(stored) => Ok((stored.to_vec(), x.dtype)),
+        (Some(stored), known) => Err(refuse(format!(
+            "its metadata says {stored:?}, but the shape of x is {known:?} after the batch"
+        ))),
+        (None, Some(known)) => Ok((known, x.dtype)),
+        (None, None) => Err(refuse("the sizes of x are open, and no brenier.shape tells them".to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flow::AffineScaling;
+    use ndarray::array;
+    use onnx_grad::Builder;
+
+    /// `v = t x`, over pairs.
+    fn model(batch: Dim) -> Model {
+        let mut b = Builder::new("flow");
+        let x = b.input("x", DType::F32, &[batch.clone(), Dim::Known(2)]);
+        let t = b.input("t", DType::F32, &[batch]);
+        let t = b.unsqueeze(&t, &[1]);
+        let v = b.mul(&x, &t);
+        b.output("v", &v);
+        Model { graph: b.finish().unwrap(), ir_version: 8, opset: 18, ..Model::default() }
+    }
+
+    #[test]
+    fn velocity_in_user_space_is_the_scaled_velocity_of_the_scaled_state() {
+        let mut model = model(Dim::symbol("N"));
+        let plain = OnnxFlow::new(model.clone(), &EngineConfig::default()).unwrap();
+        let x = array![[3.0, -1.0], [1.0, 0.5]];
+        assert_eq!(plain.velocity(x.view(), &[0.5, 1.0]).unwrap(), array![[1.5, -0.5], [1.0, 0.5]]);
+        let scaling = AffineScaling { shift: vec![1.0, 0.0], scale: vec![2.0, 4.0] };
+        FlowMetadata { scaling: Some(scaling), ..FlowMetadata::default() }.write(&mut model).unwrap();
+        let scaled = OnnxFlow::new(model, &EngineConfig::default()).unwrap();
+        // u = ((3 - 1) / 2, -1 / 4) = (1, -0.25); v = (0.5, -0.125); times (2, 4).
+        assert_eq!(scaled.velocity(x.view(), &[0.5, 0.5]).unwrap().row(0), array![1.0, -0.5]);
+        assert_eq!(scaled.to_user(scaled.to_network(x.view()).view()), x);
+        assert_eq!(scaled.velocity(Array2::zeros((0, 2)).view(), &[]).unwrap().shape(), [0, 2]);
+    }
+
+    #[test]
+    fn refuses_what_is_no_flow() {
+        let mut other = model(Dim::symbol("N"));
+        other.graph.inputs[0].name = "state".into();
+        let message = OnnxFlow::new(other, &EngineConfig::default()).unwrap_err().to_string();
+        assert!(message.contains("its inputs are state, t"), "{message}");
+        let mut wrong = model(Dim::symbol("N"));
+        wrong.metadata.insert("brenier.shape".into(), "[3]".into());
+        assert!(OnnxFlow::new(wrong, &EngineConfig::default()).is_err());
+    }
+}

@@ -1,0 +1,375 @@
+//! Pairs of reference and data, on which a flow is trained.
+//!
+//! A coupling says which reference point goes with which example:
+//!
+//! - [`Coupling::Independent`]: any with any. The first rectified flow.
+//! - [`Coupling::OptimalTransport`]: within a group of a batch, the assignment with the least total squared
+//!   distance (Pooladian et al., 2023; Tong et al., 2023). Larger groups come nearer to optimal transport of
+//!   the distributions and cost their third power.
+//! - [`StoredPairs`]: made by another flow; see [`reflow_pairs`](super::reflow_pairs).
+//!
+//! What step `s` sees follows from the seed and `s` alone, so that a run can be resumed anywhere.
+
+use ndarray::{Array2, ArrayView2, Axis, s};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use rand_distr::{Distribution, StandardNormal};
+use serde::{Deserialize, Serialize};
+
+use super::assignment::assign;
+use crate::error::{Error, Result, expect_shape};
+
+/// Training examples, flat.
+pub trait Rows: Sync {
+    /// The shape of one example.
+    fn shape(&self) -> &[usize];
+
+    /// The number of examples.
+    fn len(&self) -> usize;
+
+    /// Whether there are none.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Copies example `index` into a slice of as many numbers as an example has.
+    fn copy(&self, index: usize, into: &mut [f32]) -> Result<()>;
+}
+
+/// Examples in memory: a matrix, a row each, with the shape that a row stands for.
+#[derive(Debug, Clone)]
+pub struct MatrixRows<'a> {
+    rows: ArrayView2<'a, f32>,
+    shape: Vec<usize>,
+}
+
+impl<'a> MatrixRows<'a> {
+    /// Takes a matrix `[examples, features]`.
+    pub fn new(rows: ArrayView2<'a, f32>, shape: &[usize]) -> Result<Self> {
+        let features: usize = shape.iter().product();
+        expect_shape("the training data", &[rows.nrows(), features], rows.shape())?;
+        if let Some(((example, feature), &value)) = rows.indexed_iter().find(|(_, v)| !v.is_finite()) {
+            return Err(Error::NonFinite {
+                what: "the training data",
+                example,
+                time: 1.0,
+                place: format!("feature {feature}"),
+                value: value.into(),
+            });
+        }
+        Ok(Self { rows, shape: shape.to_vec() })
+    }
+}
+
+impl Rows for MatrixRows<'_> {
+    fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    fn len(&self) -> usize {
+        self.rows.nrows()
+    }
+
+    fn copy(&self, index: usize, into: &mut [f32]) -> Result<()> {
+        into.iter_mut().zip(self.rows.row(index)).for_each(|(to, from)| *to = *from);
+        Ok(())
+    }
+}
+
+/// Where pairs come from: for every step the same, whoever asks and how often.
+pub trait Pairs {
+    /// The shape of one example.
+    fn shape(&self) -> &[usize];
+
+    /// The pairs of a step: reference and data, `[rows, features]` each.
+    fn draw(&self, step: u64, rows: usize) -> Result<(Array2<f32>, Array2<f32>)>;
+}
+
+/// The distribution at time 0.
+#[derive(Clone, Copy)]
+pub enum Source<'a> {
+    /// Independent standard normal features.
+    StandardNormal,
+    /// Features uniform between two numbers.
+    Uniform {
+        /// The smaller.
+        low: f32,
+        /// The larger.
+        high: f32,
+    },
+    /// Examples of a second data set.
+    Rows(&'a dyn Rows),
+}
+
+/// Which reference point goes with which example.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Coupling {
+    /// Any with any.
+    #[default]
+    Independent,
+    /// The best exact assignment within groups of so many pairs of a batch.
+    OptimalTransport {
+        /// Pairs that are assigned together. A batch must be a multiple.
+        group: usize,
+    },
+}
+
+/// Data coupled with a reference distribution.
+pub struct CoupledPairs<'a> {
+    data: &'a dyn Rows,
+    source: Source<'a>,
+    coupling: Coupling,
+    seed: u64,
+}
+
+impl<'a> CoupledPairs<'a> {
+    /// Couples data with a reference.
+    pub fn new(data: &'a dyn Rows, source: Source<'a>, coupling: Coupling, seed: u64) -> Result<Self> {
+        let refuse = |value: String, needs| Error::Setting {
+            name: "the training pairs",
+            value,
+            needs,
+            hint: "check the data set and the reference",
+        };
+        if data.is_empty() {
+            return Err(refuse("given no examples".into(), "there is something to learn from"));
+        }
+        match source {
+            Source::Rows(rows) if rows.is_empty() => {
+                return Err(refuse("given no reference examples".into(), "the reference is not empty"));
+            }
+            Source::Rows(rows) => expect_shape("an example of the reference", data.shape(), rows.shape())?,
+            Source::Uniform { low, high } if !(low.is_finite() && high.is_finite() && low < high) => {
+                return Err(refuse(format!("uniform in {low}..{high}"), "the first is the smaller"));
+            }
+            _ => {}
+        }
+        if let Coupling::OptimalTransport { group: 0 } = coupling {
+            return Err(Error::Zero { what: "the number of pairs that are assigned together" });
+        }
+        Ok(Self { data, source, coupling, seed })
+    }
+}
+
+impl Pairs for CoupledPairs<'_> {
+    fn shape(&self) -> &[usize] {
+        self.data.shape()
+    }
+
+    fn draw(&self, step: u64, rows: usize) -> Result<(Array2<f32>, Array2<f32>)> {
+        let features = self.data.shape().iter().product();
+        let mut rng = step_rng(self.seed, Stream::Pairs, step);
+        let mut z0 = Array2::zeros((rows, features));
+        match self.source {
+            Source::StandardNormal => z0.mapv_inplace(|_| StandardNormal.sample(&mut rng)),
+            Source::Uniform { low, high } => z0.mapv_inplace(|_| rng.random_range(low..high)),
+            Source::Rows(reference) => {
+                gather(
+                    reference,
+                    &shuffled(self.seed, Stream::Reference, reference.len(), step, rows),
+                    &mut z0,
+                )?;
+            }
+        }
+        let mut z1 = Array2::zeros((rows, features));
+        gather(self.data, &shuffled(self.seed, Stream::Data, self.data.len(), step, rows), &mut z1)?;
+        couple(self.coupling, z0, z1)
+    }
+}
+
+/// Applies a coupling to a batch of independent pairs.
+pub fn couple(coupling: Coupling, z0: Array2<f32>, z1: Array2<f32>) -> Result<(Array2<f32>, Array2<f32>)> {
+    expect_shape("the batch of data", z0.shape(), z1.shape())?;
+    let Coupling::OptimalTransport { group } = coupling else { return Ok((z0, z1)) };
+    if group == 0 || !z0.nrows().is_multiple_of(group) {
+        return Err(Error::Setting {
+            name: "the number of pairs that are assigned together",
+            value: format!("{group}, with a batch of {}", z0.nrows()),
+            needs: "the batch must be a multiple of it",
+            hint: "256 pairs are a good beginning",
+        });
+    }
+    let mut coupled = Array2::zeros(z1.raw_dim());
+    for first in (0..z0.nrows()).step_by(group) {
+        let block = s![first..first + group, ..];
+        let (from, to) = (z0.slice(block), z1.slice(block));
+        let mut cost = Array2::<f64>::zeros((group, group));
+        for (i, a) in from.axis_iter(Axis(0)).enumerate() {
+            for (j, b) in to.axis_iter(Axis(0)).enumerate() {
+                cost[[i, j]] = a.iter().zip(b).map(|(a, b)| f64::from(a - b).powi(2)).sum();
+            }
+        }
+        for (i, j) in assign(cost.view())?.into_iter().enumerate() {
+            coupled.row_mut(first + i).assign(&to.row(j));
+        }
+    }
+    Ok((z0, coupled))
+}
+
+/// Pairs in memory, such as another flow made; every epoch in another order.
+#[derive(Debug, Clone)]
+pub struct StoredPairs {
+    shape: Vec<usize>,
+    references: Array2<f32>,
+    data: Array2<f32>,
+    seed: u64,
+}
+
+impl StoredPairs {
+    /// Row `i` of `references` belongs to row `i` of `data`.
+    pub fn new(shape: &[usize], references: Array2<f32>, data: Array2<f32>, seed: u64) -> Result<Self> {
+        let features: usize = shape.iter().product();
+        expect_shape("the references", &[references.nrows(), features], references.shape())?;
+        expect_shape("the data of the pairs", references.shape(), data.shape())?;
+        if references.nrows() == 0 {
+            return Err(Error::Zero { what: "the number of pairs" });
+        }
+        Ok(Self { shape: shape.to_vec(), references, data, seed })
+    }
+
+    /// The references and the data, row by row.
+    pub fn rows(&self) -> (ArrayView2<'_, f32>, ArrayView2<'_, f32>) {
+        (self.references.view(), self.data.view())
+    }
+}
+
+impl Pairs for StoredPairs {
+    fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    fn draw(&self, step: u64, rows: usize) -> Result<(Array2<f32>, Array2<f32>)> {
+        let indices = shuffled(self.seed, Stream::Data, self.data.nrows(), step, rows);
+        Ok((self.references.select(Axis(0), &indices), self.data.select(Axis(0), &indices)))
+    }
+}
+
+/// A closure as a source of pairs: from a generator that is seeded for the step, and a number of rows.
+pub struct PairsFn<F> {
+    shape: Vec<usize>,
+    seed: u64,
+    function: F,
+}
+
+impl<F: Fn(&mut ChaCha8Rng, usize) -> Result<(Array2<f32>, Array2<f32>)>> PairsFn<F> {
+    /// Wraps a closure.
+    pub fn new(shape: &[usize], seed: u64, function: F) -> Self {
+        Self { shape: shape.to_vec(), seed, function }
+    }
+}
+
+impl<F: Fn(&mut ChaCha8Rng, usize) -> Result<(Array2<f32>, Array2<f32>)>> Pairs for PairsFn<F> {
+    fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    fn draw(&self, step: u64, rows: usize) -> Result<(Array2<f32>, Array2<f32>)> {
+        (self.function)(&mut step_rng(self.seed, Stream::Pairs, step), rows)
+    }
+}
+
+/// What a generator is for: each has numbers of its own.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Stream {
+    Pairs = 0,
+    Data = 1,
+    Reference = 2,
+    Times = 3,
+}
+
+/// The generator of a step: a stream of the seed's generator.
+pub(super) fn step_rng(seed: u64, stream: Stream, step: u64) -> ChaCha8Rng {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    rng.set_stream(step << 2 | stream as u64);
+    rng
+}
+
+/// The examples of a step: every epoch is a random order of all, and steps take from it in turn.
+fn shuffled(seed: u64, stream: Stream, count: usize, step: u64, rows: usize) -> Vec<usize> {
+    let mut order: Option<(u64, Vec<usize>)> = None;
+    let first = step * rows as u64;
+    (first..first + rows as u64)
+        .map(|position| {
+            let (epoch, place) = (position / count as u64, (position % count as u64) as usize);
+            let order = match &mut order {
+                Some((known, order)) if *known == epoch => order,
+                other => &mut other.insert((epoch, permutation(seed, stream, epoch, count))).1,
+            };
+            order[place]
+        })
+        .collect()
+}
+
+fn permutation(seed: u64, stream: Stream, epoch: u64, count: usize) -> Vec<usize> {
+    let mut rng = step_rng(seed, stream, epoch);
+    let mut order: Vec<usize> = (0..count).collect();
+    for i in (1..count).rev() {
+        order.swap(i, rng.random_range(0..=i));
+    }
+    order
+}
+
+fn gather(rows: &dyn Rows, indices: &[usize], into: &mut Array2<f32>) -> Result<()> {
+    let mut example = vec![0.0; into.ncols()];
+    for (mut row, &index) in into.axis_iter_mut(Axis(0)).zip(indices) {
+        rows.copy(index, &mut example)?;
+        row.iter_mut().zip(&example).for_each(|(to, from)| *to = *from);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ndarray::Array1;
+
+    fn data(rows: usize) -> Array2<f32> {
+        Array2::from_shape_fn((rows, 2), |(i, j)| (10 * i + j) as f32)
+    }
+
+    #[test]
+    fn an_epoch_shows_every_example_once_and_steps_can_be_drawn_in_any_order() {
+        let data = data(12);
+        let rows = MatrixRows::new(data.view(), &[2]).unwrap();
+        let pairs = CoupledPairs::new(&rows, Source::StandardNormal, Coupling::Independent, 7).unwrap();
+        let steps: Vec<_> = (0..6).map(|step| pairs.draw(step, 4).unwrap()).collect();
+        let seen = |steps: &[(Array2<f32>, Array2<f32>)]| {
+            let mut seen: Vec<f32> = steps.iter().flat_map(|s| s.1.column(0).to_vec()).collect();
+            seen.sort_by(f32::total_cmp);
+            seen
+        };
+        assert_eq!(seen(&steps[..3]), data.column(0).to_vec());
+        assert_eq!(seen(&steps[3..]), data.column(0).to_vec());
+        assert_ne!(steps[0].1, steps[3].1);
+        assert_eq!(pairs.draw(4, 4).unwrap(), steps[4]);
+        assert_ne!(steps[0].0, steps[1].0);
+    }
+
+    #[test]
+    fn optimal_coupling_keeps_the_batch_and_shortens_the_way() {
+        let mut rng = ChaCha8Rng::seed_from_u64(1);
+        let mut draw = || Array2::<f32>::zeros((64, 3)).mapv(|_| StandardNormal.sample(&mut rng));
+        let (z0, z1): (Array2<f32>, Array2<f32>) = (draw(), draw());
+        let cost = |a: &Array2<f32>, b: &Array2<f32>| (a - b).mapv(|v| v * v).sum();
+        let (same, coupled) =
+            couple(Coupling::OptimalTransport { group: 32 }, z0.clone(), z1.clone()).unwrap();
+        assert_eq!(same, z0);
+        assert!(cost(&z0, &coupled) < 0.6 * cost(&z0, &z1));
+        let sum = |a: &Array2<f32>| -> Array1<f32> { a.sum_axis(Axis(0)) };
+        assert!((sum(&coupled) - sum(&z1)).iter().all(|v| v.abs() < 1e-4));
+        assert!(couple(Coupling::OptimalTransport { group: 48 }, z0, z1).is_err());
+    }
+
+    #[test]
+    fn refuses_bad_data() {
+        let mut bad = data(3);
+        bad[[1, 1]] = f32::NAN;
+        let message = MatrixRows::new(bad.view(), &[2]).unwrap_err().to_string();
+        assert!(message.contains("example 1") && message.contains("feature 1"), "{message}");
+        assert!(MatrixRows::new(data(3).view(), &[3]).is_err());
+        let none = data(0);
+        let rows = MatrixRows::new(none.view(), &[2]).unwrap();
+        assert!(CoupledPairs::new(&rows, Source::StandardNormal, Coupling::Independent, 0).is_err());
+    }
+}

@@ -4,8 +4,9 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use brenier::{FieldFn, TraceConfig, save_traces, trace};
+use brenier::{FieldFn, TraceConfig, load_traces, save_traces, trace};
 use ndarray::{Array2, Array4, ArrayD};
+use onnx_grad::{Builder, DType, Dim, Model};
 
 fn brenier(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_brenier")).args(args).output().unwrap()
@@ -94,6 +95,48 @@ fn saved_traces_serve_any_model() {
         assert!(certificates[1]["relative_residual"].as_f64().unwrap() <= 1e-3);
         assert!(certificates[1]["path"]["round_trip_error"].as_f64().unwrap() < 1e-3);
     }
+}
+
+/// A flow is an ONNX file like any other: here one that halves every Gaussian.
+#[test]
+fn a_flow_is_followed_backward() {
+    let (folder, inputs) = inputs(2);
+    let mut b = Builder::new("flow");
+    let n = Dim::symbol("N");
+    let shape = [n.clone(), Dim::Known(3), Dim::Known(16), Dim::Known(16)];
+    let x = b.input("x", DType::F32, &shape);
+    let t = b.input("t", DType::F32, &[n]);
+    // v = -x / (2 - t)
+    let below = b.rsub(2.0, &t);
+    let below = b.unsqueeze(&below, &[1, 2, 3]);
+    let v = b.div(&x, &below);
+    let v = b.neg(&v);
+    b.output("v", &v);
+    let model = Model { graph: b.finish().unwrap(), ir_version: 8, opset: 18, ..Model::default() };
+    let flow = folder.path().join("flow.onnx");
+    model.save(&flow).unwrap();
+    let out = folder.path().join("out");
+    let done = brenier(&[
+        "explain",
+        "-m",
+        &fixture("torch/vgg.script.onnx"),
+        "-f",
+        flow.to_str().unwrap(),
+        &inputs,
+        "-o",
+        out.to_str().unwrap(),
+        "--format",
+        "json",
+    ]);
+    assert_eq!(done.status.code(), Some(0), "{}", stderr(&done));
+    let certificates: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
+    assert!(certificates[0]["path"]["relative_round_trip_error"].as_f64().unwrap() < 1e-3);
+    assert_eq!(load_traces(&out.join("traces.npz")).unwrap().len(), 2);
+    let mut npz =
+        ndarray_npy::NpzReader::new(std::fs::File::open(out.join("explanations.npz")).unwrap()).unwrap();
+    let (ends, starts): (ArrayD<f64>, ArrayD<f64>) =
+        (npz.by_name("inputs").unwrap(), npz.by_name("references").unwrap());
+    assert!((starts - 2.0 * ends).iter().all(|d| d.abs() < 1e-3));
 }
 
 /// Every mistake gets one sentence and a hint; nothing panics.

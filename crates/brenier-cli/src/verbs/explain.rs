@@ -4,10 +4,11 @@ use std::fmt::Write;
 use std::path::{Path as FilePath, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use brenier::flow::OnnxFlow;
 use brenier::report::save_explanations;
 use brenier::{
     Explanation, Line, OnnxPredictor, Path, PathIntegral, Polyline, PredictorConfig, Request, Rule, Score,
-    Verdict, load_traces,
+    Trace, TraceConfig, VelocityField, Verdict, load_traces, save_traces, trace,
 };
 use clap::Args;
 use ndarray::{Array2, ArrayD, Axis};
@@ -22,6 +23,7 @@ use crate::output::{print_data, print_progress};
   brenier explain -m model.onnx inputs.npy
   brenier explain -m model.onnx inputs.npy --baseline mean.npy --tolerance 1e-4 -o out
   brenier explain -m model.onnx inputs.npy --target 3 --steps 50 --rule left
+  brenier explain -m model.onnx -f flow.onnx inputs.npy -o out
   brenier explain -m model.onnx inputs.npy --path points.npy
   brenier explain -m other.onnx inputs.npy --traces traces.npz")]
 pub(crate) struct Explain {
@@ -39,7 +41,10 @@ pub(crate) struct Explain {
     /// Follow straight pieces through the points of an .npy file ([points, ...]); for one input
     #[arg(long, value_name = "FILE", conflicts_with_all = ["traces", "baseline"])]
     path: Option<PathBuf>,
-    /// Follow saved traces, one for each input
+    /// Follow a flow backward from each input: an ONNX file with inputs x and t and output v
+    #[arg(short, long, value_name = "FILE", conflicts_with_all = ["path", "traces", "baseline"])]
+    flow: Option<PathBuf>,
+    /// Follow saved traces, one for each input (with --flow, traces.npz is written to the output folder)
     #[arg(long, value_name = "FILE", conflicts_with = "baseline")]
     traces: Option<PathBuf>,
     /// Integrate until credit and score agree to this relative tolerance
@@ -236,6 +241,9 @@ fn paths(args: &Explain, predictor: &OnnxPredictor, inputs: &Array2<f64>) -> Res
         }
         return Ok(traces.into_iter().map(|trace| Box::new(trace) as Box<dyn Path>).collect());
     }
+    if let Some(file) = &args.flow {
+        return Ok(follow(args, file, inputs)?.into_iter().map(|t| Box::new(t) as Box<dyn Path>).collect());
+    }
     if let Some(file) = &args.path {
         if inputs.nrows() != 1 {
             bail!("--path is for one input, but {} holds {}", args.inputs.display(), inputs.nrows());
@@ -258,6 +266,27 @@ fn paths(args: &Explain, predictor: &OnnxPredictor, inputs: &Array2<f64>) -> Res
         Ok(Box::new(Line::new(reference, inputs.row(i))?))
     };
     (0..inputs.nrows()).map(line).collect()
+}
+
+/// The trace of a flow from each input back to its reference; saved, since it serves other models as well.
+fn follow(args: &Explain, file: &FilePath, inputs: &Array2<f64>) -> Result<Vec<Trace>> {
+    let flow = OnnxFlow::load(file, &args.engine.config())?;
+    if flow.features() != inputs.ncols() {
+        bail!(
+            "the flow {} is for inputs of shape {:?}, which do not fit the model's\nhint: use a flow that was trained \
+             on this model's data",
+            file.display(),
+            flow.shape()
+        );
+    }
+    let traces = trace(&flow, inputs.view(), &TraceConfig::default())?;
+    if let Some(folder) = &args.output {
+        std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        let saved = folder.join("traces.npz");
+        save_traces(&saved, &traces)?;
+        print_progress(&format!("wrote {}", saved.display()));
+    }
+    Ok(traces)
 }
 
 fn text(explanations: &[Explanation]) -> Result<String> {

@@ -254,8 +254,8 @@ pub fn train(
         }
     }
     Ok(Trained {
-        model: program.parameters.into_model(model, &state.average),
-        last: program.parameters.into_model(model, &state.parameters),
+        model: program.parameters.model_with(model, &state.average),
+        last: program.parameters.model_with(model, &state.parameters),
         step: state.step,
         first_loss: state.first_loss,
         progress: last,

@@ -1,4 +1,4 @@
-//! Times training steps: `training_speed mlp|unet rten|ort BATCH STEPS [WIDTH]`, on random data.
+//! Times training steps: `training_speed mlp|unet rten|ort BATCH STEPS [WIDTH [MICRO_BATCH]]`, on random data.
 //!
 //! The MLP is for 10 features, the U-Net for images of 3x32x32. Prints a line of JSON.
 #![allow(clippy::print_stdout)] // The result goes to standard output.
@@ -15,9 +15,10 @@ use rand_distr::{Distribution, StandardNormal};
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [network, engine, batch, steps, rest @ ..] = arguments.as_slice() else {
-        return Err("usage: training_speed mlp|unet rten|ort BATCH STEPS [WIDTH]".into());
+        return Err("usage: training_speed mlp|unet rten|ort BATCH STEPS [WIDTH [MICRO_BATCH]]".into());
     };
     let width: Option<usize> = rest.first().map(|w| w.parse()).transpose()?;
+    let micro_batch: Option<usize> = rest.get(1).map(|m| m.parse()).transpose()?;
     let (config, shape): (NetworkConfig, &[usize]) = match network.as_str() {
         "mlp" => {
             let default = MlpConfig::default();
@@ -42,6 +43,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let training = TrainConfig {
         steps: steps + 2,
         batch: batch.parse()?,
+        micro_batch,
         log_every: 1,
         engine: EngineConfig { kind: engine.parse()?, ..EngineConfig::default() },
         ..TrainConfig::default()

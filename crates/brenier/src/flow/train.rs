@@ -23,7 +23,7 @@ mod parameters;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use ndarray::Array1;
+use ndarray::{Array1, Array2};
 use onnx_grad::Model;
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
@@ -204,10 +204,12 @@ pub fn train(
         let loss = program.gradient(&state.parameters, &z0, &z1, &times, &mut total)?;
         if step == 0 {
             state.first_loss = loss;
+            state.rest_loss = rest_loss(&z0, &z1);
         }
         let norm = total.iter().map(|g| f64::from(*g).powi(2)).sum::<f64>().sqrt();
         state.smooth_loss = if step == 0 { loss } else { 0.98 * state.smooth_loss + 0.02 * loss };
-        let far = state.smooth_loss > 4.0 * state.first_loss && state.first_loss > 0.0;
+        // A good start, as in Reflow, must not forbid the first steps: a field at rest is the measure then.
+        let far = state.smooth_loss > 4.0 * state.first_loss.max(state.rest_loss);
         if !loss.is_finite() || !norm.is_finite() || far {
             return Err(Error::Diverged { step, loss, first: state.first_loss, norm });
         }
@@ -254,8 +256,8 @@ pub fn train(
         }
     }
     Ok(Trained {
-        model: program.parameters.into_model(model, &state.average),
-        last: program.parameters.into_model(model, &state.parameters),
+        model: program.parameters.model_with(model, &state.average),
+        last: program.parameters.model_with(model, &state.parameters),
         step: state.step,
         first_loss: state.first_loss,
         progress: last,
@@ -271,6 +273,12 @@ pub fn flow_loss(model: &Model, pairs: &dyn Pairs, step: u64, config: &TrainConf
     let parameters = program.parameters.values(model)?;
     let times = strata(config.seed, step, config.batch);
     program.gradient(&parameters, &z0, &z1, &times, &mut vec![0.0; parameters.len()])
+}
+
+/// The loss of a field at rest, per feature.
+fn rest_loss(z0: &Array2<f32>, z1: &Array2<f32>) -> f64 {
+    let sum: f64 = z0.iter().zip(z1).map(|(a, b)| f64::from(b - a).powi(2)).sum();
+    sum / z0.len().max(1) as f64
 }
 
 /// Losses since the last line of metrics.

@@ -234,7 +234,7 @@ mod tests {
                     v + 0.05 * z
                 })
                 .collect();
-            let data = onnx_grad::TensorData::f32(&tensor.shape().to_vec(), &moved);
+            let data = onnx_grad::TensorData::f32(tensor.shape(), &moved);
             model.graph.initializers.insert(name, data);
         }
         model

@@ -107,7 +107,7 @@ impl Parameters {
     }
 
     /// The model with these values in place of its own.
-    pub(super) fn into_model(&self, model: &Model, values: &[f32]) -> Model {
+    pub(super) fn model_with(&self, model: &Model, values: &[f32]) -> Model {
         let mut model = model.clone();
         for entry in &self.entries {
             let data = TensorData::f32(&entry.shape, &values[entry.start..entry.start + entry.len()]);

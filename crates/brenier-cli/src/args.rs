@@ -16,7 +16,7 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Explain a model's score: the credit of every feature, with its certificate
-    Explain(verbs::explain::Explain),
+    Explain(Box<verbs::explain::Explain>),
     /// Show what a model is, and whether and where it can be differentiated
     Inspect(verbs::inspect::Inspect),
     /// Reproduce a table or figure of the paper, beside the paper's numbers

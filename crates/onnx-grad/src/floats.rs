@@ -26,10 +26,10 @@ impl Graph {
                 match attribute {
                     Attribute::Tensor(tensor) => convert(tensor, from, to),
                     Attribute::Graph(body) => **body = body.with_floats(from, to),
-                    Attribute::Int(code) if cast && (name == "to" || name == "dtype") => {
-                        if *code == i64::from(from.code()) {
-                            *code = i64::from(to.code());
-                        }
+                    Attribute::Int(code)
+                        if cast && (name == "to" || name == "dtype") && *code == i64::from(from.code()) =>
+                    {
+                        *code = i64::from(to.code());
                     }
                     _ => {}
                 }

@@ -1,5 +1,7 @@
 //! Every rule against central differences in float64.
 
+#![allow(clippy::unwrap_used)]
+
 mod cases;
 
 use std::collections::BTreeMap;

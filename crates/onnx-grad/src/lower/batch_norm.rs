@@ -98,8 +98,9 @@ fn channel_of(node: &Node, shape: &[usize], channels: usize) -> Option<ChannelOf
         }
         "ConvTranspose" if shape.len() > 2 => {
             // [in, out / groups, k...]: the group of a row follows from its input channel.
-            let groups =
-                usize::try_from(node.int("group", 1)).ok().filter(|&g| g > 0 && shape[0] % g == 0)?;
+            let groups = usize::try_from(node.int("group", 1))
+                .ok()
+                .filter(|&g| g > 0 && shape[0].is_multiple_of(g))?;
             let (rows, per_group) = (shape[0] / groups, shape[1]);
             let taps: usize = shape[2..].iter().product();
             (rows > 0 && per_group.checked_mul(groups) == Some(channels)).then(|| -> ChannelOf {

@@ -26,7 +26,7 @@ fn kept(step: &mut Step<'_>, value: &str) -> Result<(Vec<i64>, Value)> {
 pub(super) fn spread_evenly(step: &mut Step<'_>, dy: &str, x: &str, axes: &[i64]) -> Result<Value> {
     let shape = step.shape(x)?;
     let reduced: Vec<Dim> = axes.iter().map(|&a| shape[a as usize].clone()).collect();
-    let count = Product::of(&reduced).map(Product::as_dim).and_then(|d| d.known());
+    let count = Product::of(&reduced).map(Product::into_dim).and_then(|d| d.known());
     let share = match count {
         Some(count) => step.b.scale(dy, 1.0 / count as f64),
         None => {

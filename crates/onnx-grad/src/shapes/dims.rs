@@ -105,7 +105,7 @@ impl Product {
     }
 
     /// The product as a size.
-    pub(crate) fn as_dim(self) -> Dim {
+    pub(crate) fn into_dim(self) -> Dim {
         self.over(&Product { number: 1, symbols: Vec::new() })
     }
 }
@@ -155,7 +155,7 @@ mod tests {
     fn symbols_cancel() {
         let (n, t) = (Dim::symbol("N"), Dim::symbol("T"));
         let all = Product::of(&[n.clone(), t.clone(), 6usize.into()]).unwrap();
-        assert_eq!(all.clone().as_dim(), Dim::Unknown);
+        assert_eq!(all.clone().into_dim(), Dim::Unknown);
         assert_eq!(all.over(&Product::of(&[n, 3usize.into()]).unwrap()), mul(&t, &2usize.into()));
     }
 

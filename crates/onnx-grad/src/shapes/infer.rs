@@ -421,5 +421,5 @@ fn reduce(node: &Node, inputs: &[&Fact]) -> Result<Option<Vec<Dim>>> {
 
 /// The number of elements, as one size.
 pub(super) fn count(shape: &[Dim]) -> Dim {
-    Product::of(shape).map_or(Dim::Unknown, Product::as_dim)
+    Product::of(shape).map_or(Dim::Unknown, Product::into_dim)
 }

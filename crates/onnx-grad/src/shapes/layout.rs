@@ -309,12 +309,11 @@ pub(crate) fn slice_bounds(size: i64, start: i64, end: i64, step: i64) -> (i64, 
     (start, end, count)
 }
 
+/// Axis, start, end and step of a slice along one axis.
+type AxisSlice = (usize, Dim, Dim, i64);
+
 /// What a slice does to each axis it names: (axis, start, end, step); `None` where not constant.
-pub(crate) fn slice_spec(
-    node: &Node,
-    inputs: &[&Fact],
-    rank: usize,
-) -> Result<Option<Vec<(usize, Dim, Dim, i64)>>> {
+pub(crate) fn slice_spec(node: &Node, inputs: &[&Fact], rank: usize) -> Result<Option<Vec<AxisSlice>>> {
     let content = |i: usize| inputs.get(i).and_then(|f| f.content.clone());
     let (Some(starts), Some(ends)) = (content(1), content(2)) else { return Ok(None) };
     let ints = |i: usize| match node.input(i) {

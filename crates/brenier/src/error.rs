@@ -63,7 +63,7 @@ pub enum Error {
     },
     /// A run folder holds the checkpoint of another training.
     #[error(
-        "{} holds a checkpoint of a training with another {what}\nhint: choose another folder, or remove \
+        "{} holds a checkpoint of a training that differs in its {what}\nhint: choose another folder, or remove \
          checkpoint.npz to begin anew", folder.display()
     )]
     OtherRun {

@@ -27,7 +27,11 @@
 //!
 //! **The action gap** is measured against the oracle's action on the same starting points, whose mean is W2^2:
 //! the same quantity as the paper's, without the noise of which points were drawn (which is 0.2 for a single
-//! path, and makes up the paper's +-0.0014).
+//! path; the paper's +-0.0014 is of the size that some twenty thousand paths would leave).
+//!
+//! At full scale (6 million pairs a level) seed 0 has a field error of 0.0090 after one Reflow and 0.0089 after
+//! two: above the paper's 0.003. That a second Reflow does not change it points to the endpoint map of the 1-RF,
+//! which learns from noisy targets and which Reflow keeps; longer training of the first level is not yet tried.
 
 use std::ops::ControlFlow;
 

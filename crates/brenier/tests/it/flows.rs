@@ -149,7 +149,7 @@ fn a_run_that_is_killed_and_resumed_ends_with_the_same_bits() {
         assert_eq!(weights(&again), weights(&whole));
         let other = TrainConfig { learning_rate: 1e-2, ..config.clone() };
         let refused = train(&model, &pairs(), &other, Some(folder.path()), &mut steady()).unwrap_err();
-        assert!(refused.to_string().contains("another settings"), "{refused}");
+        assert!(refused.to_string().contains("differs in its settings"), "{refused}");
     }
 }
 

@@ -47,6 +47,8 @@ fn credit_sums_to_the_change_of_the_score() {
         assert!(certificate["relative_residual"].as_f64().unwrap() <= 1e-3, "{certificate}");
         assert_eq!(certificate["verdict"]["kind"], "pass");
         assert!(certificate["engine"].as_str().unwrap().starts_with("RTen"));
+        assert_eq!(certificate["model_hash"].as_str().unwrap().len(), 64);
+        assert_eq!(certificate["input_hash"].as_str().unwrap().len(), 64);
     }
     let file = std::fs::File::open(Path::new(out).join("explanations.npz")).unwrap();
     let mut npz = ndarray_npy::NpzReader::new(file).unwrap();

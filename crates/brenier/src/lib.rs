@@ -35,6 +35,7 @@ pub mod engine;
 mod error;
 mod evaluate;
 pub mod experiments;
+mod fingerprint;
 pub mod flow;
 mod path;
 mod predictor;
@@ -43,6 +44,7 @@ pub mod report;
 pub use attribute::{Certificate, Explanation, Limits, PathIntegral, Request, Rule, Verdict, gauss_legendre};
 pub use error::{Error, Result};
 pub use evaluate::relative_attribution_error;
+pub use fingerprint::{fingerprint, fingerprint_row};
 pub use flow::{FieldFn, VelocityField};
 pub use path::{
     Line, Method, Path, PathEvidence, Polyline, Reference, Reparameterised, Solver, Stepping, Tableau, Trace,

@@ -8,7 +8,8 @@ use brenier::flow::OnnxFlow;
 use brenier::report::save_explanations;
 use brenier::{
     Explanation, Line, OnnxPredictor, Path, PathIntegral, Polyline, PredictorConfig, Request, Rule, Score,
-    Trace, TraceConfig, VelocityField, Verdict, load_traces, save_traces, trace,
+    Trace, TraceConfig, VelocityField, Verdict, fingerprint, fingerprint_row, load_traces, save_traces,
+    trace,
 };
 use clap::Args;
 use ndarray::{Array2, ArrayD, Axis};
@@ -104,9 +105,15 @@ pub(crate) fn run(args: &Explain) -> Result<()> {
         .map(|(example, (path, &target))| Request { example, path: path.as_ref(), target })
         .collect();
     let mut explanations = PathIntegral::new(rule).explain_all(&predictor, &requests)?;
+    let model_hash = file_hash(Some(&args.model))?;
+    let flow_hash = file_hash(args.flow.as_deref())?;
     for explanation in &mut explanations {
         let engine = predictor.engine();
-        explanation.certificate.engine = Some(format!("{} {}", engine.name(), engine.version()));
+        let certificate = &mut explanation.certificate;
+        certificate.engine = Some(format!("{} {}", engine.name(), engine.version()));
+        certificate.model_hash.clone_from(&model_hash);
+        certificate.flow_hash.clone_from(&flow_hash);
+        certificate.input_hash = Some(fingerprint_row(explanation.input.view()));
     }
     if let Some(folder) = &args.output {
         save_explanations(folder, &explanations)?;
@@ -120,6 +127,15 @@ pub(crate) fn run(args: &Explain) -> Result<()> {
             print_data(&format!("{}\n", serde_json::to_string(&certificates)?))
         }
     }
+}
+
+/// What the result was made from.
+fn file_hash(file: Option<&FilePath>) -> Result<Option<String>> {
+    let read = |file: &FilePath| {
+        let bytes = std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+        Ok(fingerprint(&bytes))
+    };
+    file.map(read).transpose()
 }
 
 fn refuse_to_overwrite(folder: &FilePath, force: bool) -> Result<()> {

@@ -55,3 +55,8 @@ pub use path::{
 pub use predictor::{
     BlockedNode, Inspection, InterfaceValue, OnnxPredictor, PredictorConfig, Score, ScoreFn, ValueAndGradient,
 };
+
+// The README's Rust example compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

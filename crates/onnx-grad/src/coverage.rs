@@ -14,6 +14,8 @@ pub enum Treatment {
     Stops(&'static str),
     /// It is removed: at inference it does nothing.
     Removed,
+    /// It is an old name, replaced when a file is read.
+    Renamed,
 }
 
 /// One line of the coverage table.
@@ -43,6 +45,9 @@ pub fn coverage() -> Vec<Coverage> {
     for op in ["Dropout", "Constant"] {
         table.push(Coverage { op, family: "layout", treatment: Treatment::Removed });
     }
+    for (op, family) in [("Upsample", "layout"), ("Scatter", "index")] {
+        table.push(Coverage { op, family, treatment: Treatment::Renamed });
+    }
     table.sort_by_key(|c| (matches!(c.treatment, Treatment::Stops(_)), c.family, c.op));
     table
 }
@@ -56,6 +61,7 @@ pub fn coverage_table() -> String {
             Treatment::SpelledOut => "spelled out in simpler operators".to_string(),
             Treatment::Stops(why) => format!("passes through, no gradient: {why}"),
             Treatment::Removed => "removed".to_string(),
+            Treatment::Renamed => "an old name, replaced when a file is read".to_string(),
         };
         text.push_str(&format!("| {op} | {family} | {treatment} |\n"));
     }

@@ -372,3 +372,35 @@ fn a_data_file_is_read_from_the_offset_it_says() {
     }
     std::fs::remove_dir_all(folder).unwrap();
 }
+
+/// `Upsample` is what `Resize` was called before opset 10; files still have it.
+#[test]
+fn old_names_are_replaced() {
+    let mut proto = ModelProto { opset_import: imports(11), ..ModelProto::default() };
+    let scales = TensorProto {
+        dims: vec![4],
+        data_type: Some(1),
+        name: text("scales"),
+        float_data: vec![1.0, 1.0, 2.0, 2.0],
+        ..TensorProto::default()
+    };
+    proto.graph = Some(GraphProto {
+        node: vec![node("Upsample", &["x", "scales"], &["y"], Vec::new())],
+        initializer: vec![scales],
+        input: vec![value("x", 1, &[-1, 1, 1, 2])],
+        output: vec![value("y", 1, &[-1, 1, 2, 4])],
+        ..GraphProto::default()
+    });
+    let model = read(&proto).unwrap();
+    let x = Array::new(DType::F32, &[1, 1, 1, 2], vec![3.0, 5.0]);
+    let mut inputs = BTreeMap::from([("x".to_string(), x)]);
+    let y = &evaluate(&model.graph, &inputs).unwrap()[0];
+    assert_eq!(y.data.iter().copied().collect::<Vec<_>>(), [3.0, 3.0, 5.0, 5.0, 3.0, 3.0, 5.0, 5.0]);
+    let gradient = grad(&model.graph, &["y"], &["x"]).unwrap();
+    inputs.insert(
+        "seed/y".to_string(),
+        Array::new(DType::F32, &[1, 1, 2, 4], (1..=8).map(f64::from).collect()),
+    );
+    let dx = &evaluate(&gradient, &inputs).unwrap()[1];
+    assert_eq!(dx.data.iter().copied().collect::<Vec<_>>(), [1.0 + 2.0 + 5.0 + 6.0, 3.0 + 4.0 + 7.0 + 8.0]);
+}

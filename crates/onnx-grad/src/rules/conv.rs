@@ -77,21 +77,27 @@ fn input_gradient(
     groups: i64,
 ) -> Result<Value> {
     let rank = window.rank();
-    let fits = |i: usize| {
-        let room = window.extent(i) - 1;
-        window.before[i] <= room && window.after[i] <= room && window.before[i] >= 0 && window.after[i] >= 0
-    };
-    if window.strides.iter().all(|&s| s == 1) && (0..rank).all(fits) {
+    if let Some(back) = backward_window(window) {
         let flipped = flip_and_exchange(step, w, window, groups)?;
-        let mut back = window.clone();
-        for i in 0..rank {
-            let room = window.extent(i) - 1;
-            (back.before[i], back.after[i]) = (room - window.before[i], room - window.after[i]);
-        }
         return Ok(step.b.op_with("Conv", &[dy, &flipped], &attributes(&back, groups)));
     }
     let (sizes, places) = (step.spatial(x, rank)?, step.spatial(dy, rank)?);
     adjoint(step, dy, x, w, window, groups, &sizes, &places)
+}
+
+/// The window through which a convolution without strides is undone: that of a convolution from places back to
+/// sizes. None where there are strides, or more padding than the kernel reaches.
+fn backward_window(window: &Window) -> Option<Window> {
+    let mut back = window.clone();
+    for i in 0..window.rank() {
+        let room = window.extent(i) - 1;
+        let fits = |pad: i64| (0..=room).contains(&pad);
+        if window.strides[i] != 1 || !fits(window.before[i]) || !fits(window.after[i]) {
+            return None;
+        }
+        (back.before[i], back.after[i]) = (room - window.before[i], room - window.after[i]);
+    }
+    Some(back)
 }
 
 /// The transposed convolution that takes places back to sizes.
@@ -150,17 +156,21 @@ pub(super) fn adjoint(
 
 /// `[out, in / g, k...]` to `[in, out / g, k...]`, every kernel turned around.
 fn flip_and_exchange(step: &mut Step<'_>, w: &str, window: &Window, groups: i64) -> Result<Value> {
-    let rank = window.rank();
-    let mut exchanged = exchange_in_out(step, w, groups, rank)?;
+    let exchanged = exchange_in_out(step, w, groups, window.rank())?;
+    Ok(turn(step, exchanged, window))
+}
+
+/// Weights with the taps of every kernel in the opposite order.
+fn turn(step: &mut Step<'_>, weights: Value, window: &Window) -> Value {
     let turned: Vec<i64> =
-        (0..rank as i64).filter(|&i| window.kernel[i as usize] > 1).map(|i| i + 2).collect();
-    if !turned.is_empty() {
-        let all = |v: i64| vec![v; turned.len()];
-        let [from, to, steps] = [-1, -(1 << 30), -1].map(|v| step.b.ints(&all(v)));
-        let axes = step.b.ints(&turned);
-        exchanged = step.b.op("Slice", &[&exchanged, &from, &to, &axes, &steps]);
+        (0..window.rank() as i64).filter(|&i| window.kernel[i as usize] > 1).map(|i| i + 2).collect();
+    if turned.is_empty() {
+        return weights;
     }
-    Ok(exchanged)
+    let all = |v: i64| vec![v; turned.len()];
+    let [from, to, steps] = [-1, -(1 << 30), -1].map(|v| step.b.ints(&all(v)));
+    let axes = step.b.ints(&turned);
+    step.b.op("Slice", &[&weights, &from, &to, &axes, &steps])
 }
 
 fn exchange_in_out(step: &mut Step<'_>, w: &str, groups: i64, rank: usize) -> Result<Value> {
@@ -219,18 +229,41 @@ fn transposed_conv(step: &mut Step<'_>, x: &str, dy: &str, w: &str, window: &Win
 }
 
 /// Every window as a column, then one matrix product for each group.
+///
+/// ```text
+/// dW[o, i, k] = sum over n, p of dy[n, o, p] x[n, i, p + k - before]      columns of x
+///             = sum over n, q of x[n, i, q] dy[n, o, q - k + before]      columns of dy, taps turned around
+/// ```
+///
+/// The second form needs a stride of 1; it is taken where `dy` has fewer channels, since columns are what costs.
 fn im2col(step: &mut Step<'_>, x: &str, dy: &str, w: &str, window: &Window, groups: i64) -> Result<Value> {
     let channels = step.size(x, 1)?;
     let (out, inner) = (step.size(w, 0)? / groups, step.size(w, 1)?);
     let taps = step.table(&window.kernel)? as i64;
-    let columns = unfold(step, x, channels, window)?;
-    let columns = step.b.reshape(&columns, &[0, groups, inner * taps, -1]);
-    let grads = step.b.reshape(dy, &[0, groups, out, -1]);
-    let columns = step.b.transpose(&columns, &[0, 1, 3, 2]);
-    let products = step.b.matmul(&grads, &columns);
-    let gradient = step.b.reduce_sum(&products, &[0], false);
     let shape: Vec<i64> = [out * groups, inner].iter().chain(&window.kernel).copied().collect();
-    Ok(step.b.reshape(&gradient, &shape))
+    match backward_window(window) {
+        Some(back) if out < inner => {
+            let columns = unfold(step, dy, out * groups, &back)?;
+            let columns = step.b.reshape(&columns, &[0, groups, out * taps, -1]);
+            let columns = step.b.transpose(&columns, &[0, 1, 3, 2]);
+            let inputs = step.b.reshape(x, &[0, groups, inner, -1]);
+            let products = step.b.matmul(&inputs, &columns);
+            let gradient = step.b.reduce_sum(&products, &[0], false);
+            let gradient = step.b.reshape(&gradient, &[groups, inner, out, taps]);
+            let gradient = step.b.transpose(&gradient, &[0, 2, 1, 3]);
+            let gradient = step.b.reshape(&gradient, &shape);
+            Ok(turn(step, gradient, window))
+        }
+        _ => {
+            let columns = unfold(step, x, channels, window)?;
+            let columns = step.b.reshape(&columns, &[0, groups, inner * taps, -1]);
+            let grads = step.b.reshape(dy, &[0, groups, out, -1]);
+            let columns = step.b.transpose(&columns, &[0, 1, 3, 2]);
+            let products = step.b.matmul(&grads, &columns);
+            let gradient = step.b.reduce_sum(&products, &[0], false);
+            Ok(step.b.reshape(&gradient, &shape))
+        }
+    }
 }
 
 /// One-hot kernels: channel `c * taps + t` of the result is tap `t` of the windows of channel `c`.
@@ -253,6 +286,11 @@ pub(super) fn one_hot_kernels(
 
 /// `[n, c, sizes...]` to `[n, c * taps, places...]`.
 pub(super) fn unfold(step: &mut Step<'_>, x: &str, channels: i64, window: &Window) -> Result<Value> {
+    let plain = |sizes: &[i64], size: i64| sizes.iter().all(|&s| s == size);
+    let unpadded = plain(&window.before, 0) && plain(&window.after, 0);
+    if unpadded && plain(&window.kernel, 1) && plain(&window.strides, 1) {
+        return Ok(Value::named(x));
+    }
     let kernels = one_hot_kernels(step, x, channels, window)?;
     Ok(step.b.op_with("Conv", &[x, &kernels], &attributes(window, channels)))
 }

@@ -45,6 +45,14 @@ pub enum Error {
         /// What to try.
         remedy: &'static str,
     },
+    /// A network cannot be trained as it is.
+    #[error("the network cannot be trained: {reason}\nhint: {remedy}")]
+    Training {
+        /// What stands in the way.
+        reason: String,
+        /// What to try.
+        remedy: &'static str,
+    },
     /// The loss left the range of sense.
     #[error(
         "the training diverged: loss {loss:e} and gradient norm {norm:e} at step {step}, from a first loss of \

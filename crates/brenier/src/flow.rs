@@ -4,20 +4,25 @@
 //! `t [N]` and output `v [N, ...]` ([`OnnxFlow`]). Networks of that form are built ([`NetworkConfig`]), trained
 //! ([`train`]) on [`Pairs`] of reference and data, and straightened ([`reflow_pairs`]) here.
 
+mod assess;
 mod assignment;
+mod diffusion;
 mod metadata;
-mod net;
 mod onnx;
 mod pairs;
+mod rectified;
 mod reflow;
-mod train;
 mod velocity;
 
 pub use assignment::assign;
-pub use metadata::{AffineScaling, FlowMetadata, Objective};
-pub use net::{MlpConfig, NetworkConfig, UnetConfig};
+pub use assess::{Quality, assess, sliced_wasserstein};
+pub use diffusion::{Denoising, NoisePredictor, noise_schedule};
+pub use metadata::{FlowMetadata, Objective};
 pub use onnx::OnnxFlow;
-pub use pairs::{CoupledPairs, Coupling, MatrixRows, Pairs, PairsFn, Rows, Source, StoredPairs, couple};
+pub use pairs::{CoupledPairs, Coupling, MatrixRows, Pairs, PairsFn, Rows, ScaledRows, Source, StoredPairs, couple};
+pub use rectified::{Rectified, flow_loss, train};
 pub use reflow::{flow_ends, reflow_pairs};
-pub use train::{Progress, TrainConfig, Trained, flow_loss, train};
 pub use velocity::{FieldFn, VelocityField};
+
+pub use crate::net::{MlpConfig, NetworkConfig, UnetConfig};
+pub use crate::train::{Progress, TrainConfig, Trained};

@@ -30,6 +30,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod attribute;
+pub mod classify;
 pub mod data;
 pub mod engine;
 mod error;
@@ -37,9 +38,11 @@ mod evaluate;
 pub mod experiments;
 mod fingerprint;
 pub mod flow;
+mod net;
 mod path;
 mod predictor;
 pub mod report;
+pub mod train;
 
 pub use attribute::{Certificate, Explanation, Limits, PathIntegral, Request, Rule, Verdict, gauss_legendre};
 pub use error::{Error, Result};
@@ -47,8 +50,8 @@ pub use evaluate::relative_attribution_error;
 pub use fingerprint::{fingerprint, fingerprint_row};
 pub use flow::{FieldFn, VelocityField};
 pub use path::{
-    Line, Method, Path, PathEvidence, Polyline, Reference, Reparameterised, Solver, Stepping, Tableau, Trace,
-    TraceConfig, TraceMode, Trajectory, curvature, flow_consistency_error, geometric_path_straightness,
+    DdimPath, Line, Method, Path, PathEvidence, Polyline, Reference, Reparameterised, Solver, Stepping, Tableau, Trace,
+    TraceConfig, TraceMode, Trajectory, curvature, ddim, ddim_ends, flow_consistency_error, geometric_path_straightness,
     kinetic_action, load_traces, reference_deviation, relative_field_error, sample, save_traces, solve,
     trace,
 };

@@ -7,6 +7,7 @@
 //! The integrator needs a point and a tangent at any time, and nothing else: whatever gives both is a path.
 //! Straight lines give Integrated Gradients, traces of a flow give transport-geodesic credit.
 
+mod ddim;
 mod diagnostics;
 mod line;
 mod polyline;
@@ -19,6 +20,7 @@ mod trajectory;
 use ndarray::{Array1, Array2};
 use serde::{Deserialize, Serialize};
 
+pub use ddim::{DdimPath, ddim, ddim_ends};
 pub(crate) use diagnostics::geometry;
 pub use diagnostics::{
     curvature, flow_consistency_error, geometric_path_straightness, kinetic_action, reference_deviation,

@@ -7,54 +7,9 @@ use onnx_grad::Model;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::NetworkConfig;
+use crate::data::Scaling;
+use crate::net::NetworkConfig;
 use crate::{Error, Result};
-
-/// An affine map between the user's numbers `x` and the network's `u`: `x = shift + scale u`.
-///
-/// Both lists have one entry for all features, one per channel (the first axis of an example), or one per
-/// feature.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct AffineScaling {
-    /// What is added.
-    pub shift: Vec<f64>,
-    /// What is multiplied; finite and not zero.
-    pub scale: Vec<f64>,
-}
-
-impl AffineScaling {
-    /// Shift and scale of every feature of an example of this shape.
-    pub(crate) fn per_feature(&self, shape: &[usize]) -> Result<(Vec<f64>, Vec<f64>)> {
-        let features: usize = shape.iter().product();
-        let spread = |name: &'static str, values: &[f64]| -> Result<Vec<f64>> {
-            let channels = shape.first().copied().unwrap_or(1);
-            match values.len() {
-                1 => Ok(vec![values[0]; features]),
-                n if n == features => Ok(values.to_vec()),
-                n if n == channels => Ok((0..features).map(|i| values[i / (features / n)]).collect()),
-                n => Err(Error::Setting {
-                    name,
-                    value: format!("a list of {n} for examples of shape {shape:?}"),
-                    needs: "there is one number for all features, one per channel, or one per feature",
-                    hint: "look at brenier.scaling in the flow's metadata",
-                }),
-            }
-        };
-        let bad = self.scale.iter().chain(&self.shift).find(|v| !v.is_finite()).or_else(|| {
-            let zero = |v: &&f64| **v == 0.0;
-            self.scale.iter().find(zero)
-        });
-        if let Some(value) = bad {
-            return Err(Error::Setting {
-                name: "the scaling of the flow",
-                value: format!("{value}"),
-                needs: "shifts must be finite, and scales finite and not zero",
-                hint: "leave out columns that are constant",
-            });
-        }
-        Ok((spread("the shift of the flow", &self.shift)?, spread("the scale of the flow", &self.scale)?))
-    }
-}
 
 /// What the network was trained to predict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -63,6 +18,8 @@ pub enum Objective {
     /// The velocity of a rectified flow.
     #[default]
     Flow,
+    /// The noise of a diffusion model; see [`Denoising`](super::Denoising).
+    Ddpm,
 }
 
 /// The history of a flow. What is not known is absent.
@@ -71,7 +28,7 @@ pub struct FlowMetadata {
     /// The shape of one example.
     pub shape: Option<Vec<usize>>,
     /// How the user's numbers and the network's belong together.
-    pub scaling: Option<AffineScaling>,
+    pub scaling: Option<Scaling>,
     /// What was learned.
     pub objective: Option<Objective>,
     /// Rectification level: 1 for data coupled with the reference, 2 and up after Reflow.
@@ -84,6 +41,10 @@ pub struct FlowMetadata {
     pub seed: Option<u64>,
     /// A fingerprint of the training data.
     pub data: Option<String>,
+    /// The distribution at time 0, in words: `standard-normal`, `uniform`, or where its rows come from.
+    pub reference: Option<String>,
+    /// How reference and data were coupled.
+    pub coupling: Option<String>,
 }
 
 impl FlowMetadata {
@@ -98,6 +59,8 @@ impl FlowMetadata {
             training: entry(model, "brenier.training")?,
             seed: entry(model, "brenier.seed")?,
             data: entry(model, "brenier.data")?,
+            reference: entry(model, "brenier.reference")?,
+            coupling: entry(model, "brenier.coupling")?,
         })
     }
 
@@ -110,7 +73,9 @@ impl FlowMetadata {
         put(model, "brenier.network", &self.network)?;
         put(model, "brenier.training", &self.training)?;
         put(model, "brenier.seed", &self.seed)?;
-        put(model, "brenier.data", &self.data)
+        put(model, "brenier.data", &self.data)?;
+        put(model, "brenier.reference", &self.reference)?;
+        put(model, "brenier.coupling", &self.coupling)
     }
 }
 
@@ -150,13 +115,15 @@ mod tests {
         model.metadata.insert("author".into(), "somebody".into());
         let metadata = FlowMetadata {
             shape: Some(vec![2, 1]),
-            scaling: Some(AffineScaling { shift: vec![0.1, 1.0 / 3.0], scale: vec![2.0, 0.7] }),
+            scaling: Some(Scaling::new(&[2, 1], vec![0.1, 1.0 / 3.0], vec![2.0, 0.7]).unwrap()),
             objective: Some(Objective::Flow),
             level: Some(2),
             network: Some(NetworkConfig::Mlp(MlpConfig::default())),
             training: None,
             seed: Some(u64::MAX),
             data: Some("abc".into()),
+            reference: Some("standard-normal".into()),
+            coupling: None,
         };
         metadata.write(&mut model).unwrap();
         assert_eq!(model.metadata["brenier.level"], "2");
@@ -165,16 +132,5 @@ mod tests {
         assert_eq!(model.metadata.len(), 1);
         model.metadata.insert("brenier.level".into(), "two".into());
         assert!(FlowMetadata::of(&model).unwrap_err().to_string().contains("brenier.level"));
-    }
-
-    #[test]
-    fn scales_are_per_feature_channel_or_one() {
-        let scaling =
-            |n: usize| AffineScaling { shift: vec![0.0], scale: (1..=n).map(|v| v as f64).collect() };
-        assert_eq!(scaling(2).per_feature(&[2, 1, 2]).unwrap().1, [1.0, 1.0, 2.0, 2.0]);
-        assert_eq!(scaling(4).per_feature(&[2, 1, 2]).unwrap().1, [1.0, 2.0, 3.0, 4.0]);
-        assert_eq!(scaling(1).per_feature(&[2]).unwrap().1, [1.0, 1.0]);
-        assert!(scaling(3).per_feature(&[2, 1, 2]).is_err());
-        assert!(AffineScaling { shift: vec![0.0], scale: vec![0.0] }.per_feature(&[2]).is_err());
     }
 }

@@ -17,16 +17,16 @@ use std::path::Path;
 use ndarray::{Array1, Array2, ArrayView2, Axis};
 use onnx_grad::{DType, Dim, Model};
 
-use super::metadata::FlowMetadata;
-use super::net::{STATE, TIME, VELOCITY};
+use super::metadata::{FlowMetadata, Objective};
 use super::velocity::VelocityField;
 use crate::engine::{EngineConfig, EngineKind, Tensor, Workers};
 use crate::error::{Error, Result, expect_shape};
+use crate::net::{STATE, TIME, VELOCITY};
 use crate::predictor::micro_batch;
 
-/// A flow from an ONNX file, ready to be evaluated.
+/// A network from `x` and `t` to `v`, loaded, with the scaling between the user's space and its own.
 #[derive(Debug)]
-pub struct OnnxFlow {
+pub(super) struct Network {
     model: Model,
     metadata: FlowMetadata,
     shape: Vec<usize>,
@@ -34,6 +34,75 @@ pub struct OnnxFlow {
     shift: Array1<f64>,
     scale: Array1<f64>,
     workers: Workers,
+}
+
+impl Network {
+    pub(super) fn new(model: Model, engine: &EngineConfig) -> Result<Network> {
+        let metadata = FlowMetadata::of(&model)?;
+        let (shape, dtype) = signature(&model, metadata.shape.as_deref())?;
+        let features: usize = shape.iter().product();
+        let (shift, scale) = match &metadata.scaling {
+            Some(scaling) => {
+                expect_shape("a row of the flow's scaling", &shape, scaling.shape())?;
+                (0..features).map(|feature| scaling.of(feature)).unzip()
+            }
+            None => (vec![0.0; features], vec![1.0; features]),
+        };
+        let rows = micro_batch(&model.graph, engine.kind == EngineKind::Ort)?;
+        let workers = Workers::new(engine.build()?.as_ref(), &model, rows)?;
+        Ok(Network { model, metadata, shape, dtype, shift: shift.into(), scale: scale.into(), workers })
+    }
+
+    pub(super) fn metadata(&self) -> &FlowMetadata {
+        &self.metadata
+    }
+
+    pub(super) fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    pub(super) fn to_network(&self, x: ArrayView2<f64>) -> Array2<f64> {
+        (&x - &self.shift) / &self.scale
+    }
+
+    pub(super) fn to_user(&self, u: ArrayView2<f64>) -> Array2<f64> {
+        &u * &self.scale + &self.shift
+    }
+
+    /// What the network says of states `u` of its own space, `[rows, features]`, at one time per row.
+    pub(super) fn evaluate(&self, u: ArrayView2<f64>, times: &[f64]) -> Result<Array2<f64>> {
+        expect_shape("the batch of states", &[times.len(), self.shift.len()], u.shape())?;
+        let sizes: Vec<usize> = std::iter::once(u.nrows()).chain(self.shape.iter().copied()).collect();
+        let found = u.shape().to_vec();
+        let folded = u.to_owned().into_shape_with_order(sizes.clone()).map_err(|_| Error::Shape {
+            what: "the batch of states".to_string(),
+            expected: sizes,
+            found,
+        })?;
+        let times = Array1::from(times.to_vec());
+        let (x, t): (Tensor, Tensor) = match self.dtype {
+            DType::F64 => (folded.into(), times.into()),
+            _ => (folded.mapv(|v| v as f32).into(), times.mapv(|v| v as f32).into()),
+        };
+        let outputs = self.workers.map(&[(STATE, x.view()), (TIME, t.view())])?;
+        let output = match outputs.into_iter().next() {
+            Some(Tensor::F64(v)) => v,
+            Some(other) => other.into_f32()?.mapv(f64::from),
+            None => return Err(refuse("it has no output".to_string())),
+        };
+        let found = output.shape().to_vec();
+        output.into_shape_with_order(u.raw_dim()).map_err(|_| Error::Shape {
+            what: "the flow's velocity".to_string(),
+            expected: u.shape().to_vec(),
+            found,
+        })
+    }
+}
+
+/// A flow from an ONNX file, ready to be evaluated.
+#[derive(Debug)]
+pub struct OnnxFlow {
+    network: Network,
 }
 
 impl OnnxFlow {
@@ -44,72 +113,47 @@ impl OnnxFlow {
 
     /// Takes a model that is in memory already.
     pub fn new(model: Model, engine: &EngineConfig) -> Result<OnnxFlow> {
-        let metadata = FlowMetadata::of(&model)?;
-        let (shape, dtype) = signature(&model, metadata.shape.as_deref())?;
-        let features = shape.iter().product();
-        let (shift, scale) = match &metadata.scaling {
-            Some(scaling) => scaling.per_feature(&shape)?,
-            None => (vec![0.0; features], vec![1.0; features]),
-        };
-        let rows = micro_batch(&model.graph, engine.kind == EngineKind::Ort)?;
-        let workers = Workers::new(engine.build()?.as_ref(), &model, rows)?;
-        Ok(OnnxFlow { model, metadata, shape, dtype, shift: shift.into(), scale: scale.into(), workers })
+        let network = Network::new(model, engine)?;
+        if network.metadata.objective == Some(Objective::Ddpm) {
+            return Err(Error::Flow {
+                reason: "it predicts noise, not a velocity (brenier.objective is ddpm)".to_string(),
+                remedy: "a diffusion model gives DDIM paths: explain with --method ddim",
+            });
+        }
+        Ok(OnnxFlow { network })
     }
 
     /// The model, with its weights and metadata.
     pub fn model(&self) -> &Model {
-        &self.model
+        &self.network.model
     }
 
     /// What the file says of itself.
     pub fn metadata(&self) -> &FlowMetadata {
-        &self.metadata
+        &self.network.metadata
     }
 
     /// States of the user's space in the network's, `(x - shift) / scale`.
     pub fn to_network(&self, x: ArrayView2<f64>) -> Array2<f64> {
-        (&x - &self.shift) / &self.scale
+        self.network.to_network(x)
     }
 
     /// States of the network's space in the user's, `shift + scale u`.
     pub fn to_user(&self, u: ArrayView2<f64>) -> Array2<f64> {
-        &u * &self.scale + &self.shift
+        self.network.to_user(u)
     }
 }
 
 impl VelocityField for OnnxFlow {
     fn shape(&self) -> &[usize] {
-        &self.shape
+        &self.network.shape
     }
 
     fn velocity(&self, x: ArrayView2<f64>, times: &[f64]) -> Result<Array2<f64>> {
         expect_shape("the batch of states", &[times.len(), self.features()], x.shape())?;
-        let sizes: Vec<usize> = std::iter::once(x.nrows()).chain(self.shape.iter().copied()).collect();
-        let folded = self.to_network(x).into_shape_with_order(sizes.clone()).map_err(|_| Error::Shape {
-            what: "the batch of states".to_string(),
-            expected: sizes,
-            found: x.shape().to_vec(),
-        })?;
-        let times = Array1::from(times.to_vec());
-        let (u, t): (Tensor, Tensor) = match self.dtype {
-            DType::F64 => (folded.into(), times.into()),
-            _ => (folded.mapv(|v| v as f32).into(), times.mapv(|v| v as f32).into()),
-        };
-        let outputs = self.workers.map(&[(STATE, u.view()), (TIME, t.view())])?;
-        let velocity = match outputs.into_iter().next() {
-            Some(Tensor::F64(v)) => v,
-            Some(other) => other.into_f32()?.mapv(f64::from),
-            None => return Err(refuse("it has no output".to_string())),
-        };
-        let found = velocity.shape().to_vec();
-        let velocity = velocity.into_shape_with_order(x.raw_dim()).map_err(|_| Error::Shape {
-            what: "the flow's velocity".to_string(),
-            expected: x.shape().to_vec(),
-            found,
-        })?;
-        let mut velocity = velocity;
+        let mut velocity = self.network.evaluate(self.to_network(x).view(), times)?;
         for mut row in velocity.axis_iter_mut(Axis(0)) {
-            row *= &self.scale;
+            row *= &self.network.scale;
         }
         Ok(velocity)
     }
@@ -158,7 +202,7 @@ pub(super) fn signature(model: &Model, stored: Option<&[usize]>) -> Result<(Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flow::AffineScaling;
+    use crate::data::Scaling;
     use ndarray::array;
     use onnx_grad::Builder;
 
@@ -179,7 +223,7 @@ mod tests {
         let plain = OnnxFlow::new(model.clone(), &EngineConfig::default()).unwrap();
         let x = array![[3.0, -1.0], [1.0, 0.5]];
         assert_eq!(plain.velocity(x.view(), &[0.5, 1.0]).unwrap(), array![[1.5, -0.5], [1.0, 0.5]]);
-        let scaling = AffineScaling { shift: vec![1.0, 0.0], scale: vec![2.0, 4.0] };
+        let scaling = Scaling::new(&[2], vec![1.0, 0.0], vec![2.0, 4.0]).unwrap();
         FlowMetadata { scaling: Some(scaling), ..FlowMetadata::default() }.write(&mut model).unwrap();
         let scaled = OnnxFlow::new(model, &EngineConfig::default()).unwrap();
         // u = ((3 - 1) / 2, -1 / 4) = (1, -0.25); v = (0.5, -0.125); times (2, 4).

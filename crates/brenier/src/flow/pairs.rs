@@ -11,13 +11,15 @@
 //! What step `s` sees follows from the seed and `s` alone, so that a run can be resumed anywhere.
 
 use ndarray::{Array2, ArrayView2, Axis, s};
-use rand::{RngExt, SeedableRng};
+use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
 
 use super::assignment::assign;
+use crate::data::{Dataset, Scaling};
 use crate::error::{Error, Result, expect_shape};
+use crate::train::{Epochs, Stream, step_rng};
 
 /// Training examples, flat.
 pub trait Rows: Sync {
@@ -76,6 +78,39 @@ impl Rows for MatrixRows<'_> {
     }
 }
 
+/// A data set in the space of a flow: rows are scaled as they are asked for.
+#[derive(Debug, Clone)]
+pub struct ScaledRows {
+    data: Dataset,
+    scaling: Scaling,
+}
+
+impl ScaledRows {
+    /// The rows of a data set, seen through a scaling.
+    pub fn new(data: Dataset, scaling: Scaling) -> Result<Self> {
+        expect_shape("a row of data", scaling.shape(), data.shape())?;
+        Ok(Self { data, scaling })
+    }
+}
+
+impl Rows for ScaledRows {
+    fn shape(&self) -> &[usize] {
+        self.data.shape()
+    }
+
+    fn len(&self) -> usize {
+        self.data.len()
+    }
+
+    fn copy(&self, index: usize, into: &mut [f32]) -> Result<()> {
+        self.data.for_each_value(index, |feature, value| {
+            let (shift, scale) = self.scaling.of(feature);
+            into[feature] = ((f64::from(value) - shift) / scale) as f32;
+        });
+        Ok(())
+    }
+}
+
 /// Where pairs come from: for every step the same, whoever asks and how often.
 pub trait Pairs {
     /// The shape of one example.
@@ -121,6 +156,8 @@ pub struct CoupledPairs<'a> {
     source: Source<'a>,
     coupling: Coupling,
     seed: u64,
+    examples: Epochs,
+    references: Option<Epochs>,
 }
 
 impl<'a> CoupledPairs<'a> {
@@ -148,7 +185,12 @@ impl<'a> CoupledPairs<'a> {
         if let Coupling::OptimalTransport { group: 0 } = coupling {
             return Err(Error::Zero { what: "the number of pairs that are assigned together" });
         }
-        Ok(Self { data, source, coupling, seed })
+        let examples = Epochs::new(seed, Stream::Data, data.len());
+        let references = match source {
+            Source::Rows(rows) => Some(Epochs::new(seed, Stream::Reference, rows.len())),
+            _ => None,
+        };
+        Ok(Self { data, source, coupling, seed, examples, references })
     }
 }
 
@@ -164,16 +206,13 @@ impl Pairs for CoupledPairs<'_> {
         match self.source {
             Source::StandardNormal => z0.mapv_inplace(|_| StandardNormal.sample(&mut rng)),
             Source::Uniform { low, high } => z0.mapv_inplace(|_| rng.random_range(low..high)),
-            Source::Rows(reference) => {
-                gather(
-                    reference,
-                    &shuffled(self.seed, Stream::Reference, reference.len(), step, rows),
-                    &mut z0,
-                )?;
+            Source::Rows(rows) => {
+                let indices = self.references.as_ref().map(|r| r.of_step(step, z0.nrows()));
+                gather(rows, &indices.unwrap_or_default(), &mut z0)?;
             }
         }
         let mut z1 = Array2::zeros((rows, features));
-        gather(self.data, &shuffled(self.seed, Stream::Data, self.data.len(), step, rows), &mut z1)?;
+        gather(self.data, &self.examples.of_step(step, rows), &mut z1)?;
         couple(self.coupling, z0, z1)
     }
 }
@@ -213,7 +252,7 @@ pub struct StoredPairs {
     shape: Vec<usize>,
     references: Array2<f32>,
     data: Array2<f32>,
-    seed: u64,
+    order: Epochs,
 }
 
 impl StoredPairs {
@@ -225,7 +264,8 @@ impl StoredPairs {
         if references.nrows() == 0 {
             return Err(Error::Zero { what: "the number of pairs" });
         }
-        Ok(Self { shape: shape.to_vec(), references, data, seed })
+        let order = Epochs::new(seed, Stream::Data, data.nrows());
+        Ok(Self { shape: shape.to_vec(), references, data, order })
     }
 
     /// The references and the data, row by row.
@@ -240,7 +280,7 @@ impl Pairs for StoredPairs {
     }
 
     fn draw(&self, step: u64, rows: usize) -> Result<(Array2<f32>, Array2<f32>)> {
-        let indices = shuffled(self.seed, Stream::Data, self.data.nrows(), step, rows);
+        let indices = self.order.of_step(step, rows);
         Ok((self.references.select(Axis(0), &indices), self.data.select(Axis(0), &indices)))
     }
 }
@@ -269,47 +309,6 @@ impl<F: Fn(&mut ChaCha8Rng, usize) -> Result<(Array2<f32>, Array2<f32>)>> Pairs 
     }
 }
 
-/// What a generator is for: each has numbers of its own.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Stream {
-    Pairs = 0,
-    Data = 1,
-    Reference = 2,
-    Times = 3,
-}
-
-/// The generator of a step: a stream of the seed's generator.
-pub(super) fn step_rng(seed: u64, stream: Stream, step: u64) -> ChaCha8Rng {
-    let mut rng = ChaCha8Rng::seed_from_u64(seed);
-    rng.set_stream(step << 2 | stream as u64);
-    rng
-}
-
-/// The examples of a step: every epoch is a random order of all, and steps take from it in turn.
-fn shuffled(seed: u64, stream: Stream, count: usize, step: u64, rows: usize) -> Vec<usize> {
-    let mut order: Option<(u64, Vec<usize>)> = None;
-    let first = step * rows as u64;
-    (first..first + rows as u64)
-        .map(|position| {
-            let (epoch, place) = (position / count as u64, (position % count as u64) as usize);
-            let order = match &mut order {
-                Some((known, order)) if *known == epoch => order,
-                other => &mut other.insert((epoch, permutation(seed, stream, epoch, count))).1,
-            };
-            order[place]
-        })
-        .collect()
-}
-
-fn permutation(seed: u64, stream: Stream, epoch: u64, count: usize) -> Vec<usize> {
-    let mut rng = step_rng(seed, stream, epoch);
-    let mut order: Vec<usize> = (0..count).collect();
-    for i in (1..count).rev() {
-        order.swap(i, rng.random_range(0..=i));
-    }
-    order
-}
-
 fn gather(rows: &dyn Rows, indices: &[usize], into: &mut Array2<f32>) -> Result<()> {
     let mut example = vec![0.0; into.ncols()];
     for (mut row, &index) in into.axis_iter_mut(Axis(0)).zip(indices) {
@@ -323,6 +322,7 @@ fn gather(rows: &dyn Rows, indices: &[usize], into: &mut Array2<f32>) -> Result<
 mod tests {
     use super::*;
     use ndarray::Array1;
+    use rand::SeedableRng;
 
     fn data(rows: usize) -> Array2<f32> {
         Array2::from_shape_fn((rows, 2), |(i, j)| (10 * i + j) as f32)

@@ -3,10 +3,11 @@
 use std::cell::Cell;
 use std::ops::ControlFlow;
 
+use brenier::data::Scaling;
 use brenier::data::synthetic::{Gaussian, OptimalTransport, RectifiedTransport};
 use brenier::engine::{EngineConfig, EngineKind};
 use brenier::flow::{
-    AffineScaling, CoupledPairs, Coupling, FlowMetadata, MatrixRows, MlpConfig, OnnxFlow, Pairs, PairsFn,
+    CoupledPairs, Coupling, FlowMetadata, MatrixRows, MlpConfig, OnnxFlow, Pairs, PairsFn,
     Source, TrainConfig, Trained, flow_ends, reflow_pairs, train,
 };
 use brenier::{Error, Method, Result, Solver, VelocityField};
@@ -187,7 +188,7 @@ fn a_flow_file_keeps_its_history_and_works_in_the_users_units() {
     let mut trained = train(&small(), &fresh(0), &config, None, &mut steady()).unwrap();
     let metadata = FlowMetadata {
         shape: Some(vec![2]),
-        scaling: Some(AffineScaling { shift: vec![10.0], scale: vec![3.0] }),
+        scaling: Some(Scaling::new(&[2], vec![10.0; 2], vec![3.0; 2]).unwrap()),
         level: Some(1),
         training: serde_json::to_value(&config).ok(),
         seed: Some(0),

@@ -5,6 +5,8 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 
+use crate::data::Scaling;
+
 /// How a layer's weights begin. Biases begin at zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Init {
@@ -87,6 +89,28 @@ impl Layers {
             ("group", 1i64.into()),
         ];
         self.b.op_with("Conv", &[x, &w, &bias], &attributes)
+    }
+
+    /// `(x - shift) / scale`, with the constants of a scaling.
+    pub(super) fn scaled(&mut self, x: &str, scaling: &Scaling) -> Value {
+        let shape = scaling.shape();
+        let features: usize = shape.iter().product();
+        let pick = |part: fn((f64, f64)) -> f64| -> TensorData {
+            let values: Vec<f32> = (0..features).map(|i| part(scaling.of(i)) as f32).collect();
+            // One number per channel says the same in less space.
+            let area = features / shape[0].max(1);
+            let per_channel: Vec<f32> = values.iter().step_by(area.max(1)).copied().collect();
+            let same = values.iter().enumerate().all(|(i, v)| *v == per_channel[i / area.max(1)]);
+            let mut sizes = vec![1; shape.len()];
+            sizes[0] = shape[0];
+            match same {
+                true => TensorData::f32(&sizes, &per_channel),
+                false => TensorData::f32(shape, &values),
+            }
+        };
+        let (shift, scale) = (self.b.constant(pick(|p| p.0)), self.b.constant(pick(|p| 1.0 / p.1)));
+        let centred = self.b.sub(x, &shift);
+        self.b.mul(&centred, &scale)
     }
 
     /// `x sigmoid(x)`.

@@ -1,40 +1,58 @@
-//! Training a flow: the rectified-flow loss as a graph, its parameter gradients from `onnx-grad`, AdamW.
+//! Training: any loss that is a graph, its parameter gradients from `onnx-grad`, AdamW.
 //!
 //! ```text
-//! min over theta  E | v_theta((1 - t) z0 + t z1, t) - (z1 - z0) |^2 / d         (Eq. rectified_flow_loss)
+//! theta <- theta - rate * AdamW( d/d theta of mean over rows of loss(row; theta) )
 //! ```
 //!
-//! The loss is part of the graph ([`loss`]), so a step is: draw pairs and times, run the gradient graph over
-//! micro-batches on all workers, add up in the order of the rows, clip, AdamW, average. Parameters are inputs of
-//! the loaded program, because they change with every step.
+//! A [`Task`] says what is minimised: its loss is part of the graph, so a step is: draw a batch, run the gradient
+//! graph over micro-batches on all workers, add up in the order of the rows, clip, AdamW, average. Parameters are
+//! inputs of the loaded program, because they change with every step.
 //!
 //! **The same seed gives the same weights, to the bit**, for any number of workers and however often the run is
 //! interrupted: what step `s` draws follows from the seed and `s`, micro-batches have a fixed size, sums a fixed
 //! order, and a [checkpoint](checkpoint) holds everything else. (Engines differ from each other in last bits.)
-//!
-//! Times are drawn in strata, one from each of `batch` equal parts of `[0, 1]` in random order: as uniform as
-//! independent draws, with less noise in the gradient.
 
 mod adamw;
 mod checkpoint;
-mod loss;
+mod draws;
 mod parameters;
+mod program;
 
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use ndarray::{Array1, Array2};
-use onnx_grad::Model;
-use rand::RngExt;
+use onnx_grad::{Graph, Model};
 use serde::{Deserialize, Serialize};
 
 use self::adamw::AdamW;
 use self::checkpoint::{Checkpoint, Run};
-use self::loss::LossProgram;
-use super::onnx::signature;
-use super::pairs::{Pairs, Stream, step_rng};
-use crate::engine::EngineConfig;
-use crate::error::{Error, Result, expect_shape};
+pub use self::checkpoint::save_whole;
+pub(crate) use self::draws::{Epochs, Stream, step_rng, strata};
+use self::program::LossProgram;
+use crate::engine::{EngineConfig, Tensor};
+use crate::error::{Error, Result};
+
+/// The name of a loss graph's output: the sum over rows, so that micro-batches, whatever their size, add up.
+pub const LOSS: &str = "loss";
+
+/// What is minimised.
+pub trait Task {
+    /// The loss of a network as a graph: inputs with a batch axis, the network's initializers, and one output
+    /// [`LOSS`], a scalar.
+    fn loss(&self, model: &Model) -> Result<Graph>;
+
+    /// What the graph takes in a step.
+    fn batch(&self, step: u64, rows: usize) -> Result<Batch>;
+}
+
+/// The inputs of a step.
+#[derive(Debug)]
+pub struct Batch {
+    /// The graph's inputs, by name; the first axis is the row.
+    pub inputs: Vec<(String, Tensor)>,
+    /// The mean loss of a network that knows nothing: a loss far above it has diverged.
+    pub rest_loss: f64,
+}
 
 /// How to train.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -42,7 +60,7 @@ use crate::error::{Error, Result, expect_shape};
 pub struct TrainConfig {
     /// Optimiser steps.
     pub steps: u64,
-    /// Pairs per step.
+    /// Rows per step.
     pub batch: usize,
     /// Rows that a program sees at once; chosen from the network's size where not given. Part of the result:
     /// another size rounds differently.
@@ -65,12 +83,14 @@ pub struct TrainConfig {
     pub ema_decay: f64,
     /// Parameters whose names begin with one of these keep their values.
     pub frozen: Vec<String>,
-    /// The seed of the times. Pairs have their own.
+    /// The seed of what a task draws itself, such as times. Pairs have their own.
     pub seed: u64,
     /// Steps between lines of metrics and calls of progress.
     pub log_every: u64,
     /// Steps between checkpoints.
     pub checkpoint_every: u64,
+    /// Steps between networks that are kept in the run folder, for studies of convergence; 0: none.
+    pub keep_every: u64,
     /// The engine.
     pub engine: EngineConfig,
 }
@@ -93,6 +113,7 @@ impl Default for TrainConfig {
             seed: 0,
             log_every: 50,
             checkpoint_every: 1000,
+            keep_every: 0,
             engine: EngineConfig::default(),
         }
     }
@@ -110,7 +131,7 @@ impl TrainConfig {
         self.learning_rate * (self.final_rate + (1.0 - self.final_rate) * cosine)
     }
 
-    fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         let fraction = |v: f64| (0.0..1.0).contains(&v);
         let fine = self.batch > 0
             && self.micro_batch != Some(0)
@@ -139,7 +160,7 @@ impl TrainConfig {
 pub struct Progress {
     /// Steps done.
     pub step: u64,
-    /// Mean loss per feature over the steps since the last line.
+    /// Mean loss over the steps since the last line.
     pub loss: f64,
     /// The length of the last gradient, before clipping.
     pub gradient_norm: f64,
@@ -147,7 +168,7 @@ pub struct Progress {
     pub learning_rate: f64,
 }
 
-/// A trained flow.
+/// A trained network.
 #[derive(Debug, Clone)]
 pub struct Trained {
     /// The network with the averaged weights.
@@ -156,35 +177,33 @@ pub struct Trained {
     pub last: Model,
     /// Steps done; fewer than asked for where `progress` stopped the training.
     pub step: u64,
-    /// The loss per feature of the first step.
+    /// The loss of the first step.
     pub first_loss: f64,
     /// The last line of metrics, where there is one.
     pub progress: Option<Progress>,
 }
 
-/// Trains the network of `model` (inputs `x`, `t`, output `v`) on pairs.
+/// Trains a network.
 ///
 /// All 32-bit float initializers of two or more numbers are trained that the loss depends on, except those that
 /// `frozen` names and those whose names call them constants (`const`, `Constant`).
 ///
-/// With a `run` folder, checkpoints and `metrics.jsonl` are written there, and a training that finds a
-/// checkpoint of the same settings goes on from it. `progress` is called every `log_every` steps; where it
-/// breaks, the training stops after writing a checkpoint.
+/// With a `run` folder, checkpoints, `metrics.jsonl` and the networks to be kept are written there, and a training
+/// that finds a checkpoint of the same settings goes on from it. `progress` is called every `log_every` steps;
+/// where it breaks, the training stops after writing a checkpoint.
 ///
 /// # Errors
 /// Settings or shapes that do not fit, a checkpoint of another training, and a loss or gradient that is not
 /// finite or has grown far above its start.
-pub fn train(
+pub fn fit(
     model: &Model,
-    pairs: &dyn Pairs,
+    task: &dyn Task,
     config: &TrainConfig,
     run: Option<&Path>,
     progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
 ) -> Result<Trained> {
     config.check()?;
-    let (shape, _) = signature(model, None)?;
-    expect_shape("an example of the training pairs", &shape, pairs.shape())?;
-    let program = LossProgram::new(model, &shape, config)?;
+    let program = LossProgram::new(model, task, config)?;
     let mut run =
         run.map(|folder| Run::open(folder, config, program.parameters.fingerprint())).transpose()?;
     let mut state = match run.as_mut().map(Run::resume).transpose()?.flatten() {
@@ -192,19 +211,15 @@ pub fn train(
         None => Checkpoint::new(program.parameters.values(model)?),
     };
     let decayed = program.parameters.decayed();
-    let mut window = Window { sum: state.window_sum, count: state.window_count };
     let mut last = None;
     let mut total = vec![0.0f32; state.parameters.len()];
     while state.step < config.steps {
         let step = state.step;
-        let (z0, z1) = pairs.draw(step, config.batch)?;
-        expect_shape("the references of a step", &[config.batch, shape.iter().product()], z0.shape())?;
-        expect_shape("the data of a step", z0.shape(), z1.shape())?;
-        let times = strata(config.seed, step, config.batch);
-        let loss = program.gradient(&state.parameters, &z0, &z1, &times, &mut total)?;
+        let batch = task.batch(step, config.batch)?;
+        let loss = program.gradient(&state.parameters, &batch.inputs, config.batch, &mut total)?;
         if step == 0 {
             state.first_loss = loss;
-            state.rest_loss = rest_loss(&z0, &z1);
+            state.rest_loss = batch.rest_loss;
         }
         let norm = total.iter().map(|g| f64::from(*g).powi(2)).sum::<f64>().sqrt();
         state.smooth_loss = if step == 0 { loss } else { 0.98 * state.smooth_loss + 0.02 * loss };
@@ -213,43 +228,32 @@ pub fn train(
         if !loss.is_finite() || !norm.is_finite() || far {
             return Err(Error::Diverged { step, loss, first: state.first_loss, norm });
         }
-        let shorten =
-            if config.clip_norm > 0.0 { (config.clip_norm / norm.max(1e-12)).min(1.0) } else { 1.0 };
         let rate = config.rate(step);
-        let optimiser = AdamW {
-            beta1: config.beta1,
-            beta2: config.beta2,
-            epsilon: 1e-8,
-            weight_decay: config.weight_decay,
-        };
-        optimiser.step(step, rate, shorten, &total, &decayed, &mut state);
-        let keep = config.ema_decay.min((1.0 + step as f64) / (10.0 + step as f64)) as f32;
-        for (mean, value) in state.average.iter_mut().zip(&state.parameters) {
-            *mean = keep * *mean + (1.0 - keep) * value;
-        }
-        state.step += 1;
-        window.sum += loss;
-        window.count += 1;
+        update(config, rate, norm, &total, &decayed, &mut state);
+        state.window_sum += loss;
+        state.window_count += 1;
         let mut stop = false;
         if state.step.is_multiple_of(config.log_every) || state.step == config.steps {
             let line = Progress {
                 step: state.step,
-                loss: window.sum / window.count as f64,
+                loss: state.window_sum / state.window_count as f64,
                 gradient_norm: norm,
                 learning_rate: rate,
             };
-            window = Window { sum: 0.0, count: 0 };
+            (state.window_sum, state.window_count) = (0.0, 0);
             if let Some(run) = &mut run {
                 run.log(&line)?;
             }
             last = Some(line);
             stop = progress(&line).is_break();
         }
-        (state.window_sum, state.window_count) = (window.sum, window.count);
-        if let Some(run) = &mut run
-            && (stop || state.step.is_multiple_of(config.checkpoint_every) || state.step == config.steps)
-        {
-            run.save(&state)?;
+        if let Some(run) = &mut run {
+            if config.keep_every > 0 && state.step.is_multiple_of(config.keep_every) {
+                run.keep(state.step, &program.parameters.model_with(model, &state.average))?;
+            }
+            if stop || state.step.is_multiple_of(config.checkpoint_every) || state.step == config.steps {
+                run.save(&state)?;
+            }
         }
         if stop {
             break;
@@ -264,38 +268,41 @@ pub fn train(
     })
 }
 
-/// The mean loss per feature of a model on the pairs of one step, without training: for held-out data.
-pub fn flow_loss(model: &Model, pairs: &dyn Pairs, step: u64, config: &TrainConfig) -> Result<f64> {
-    config.check()?;
-    let (shape, _) = signature(model, None)?;
-    let program = LossProgram::new(model, &shape, config)?;
-    let (z0, z1) = pairs.draw(step, config.batch)?;
-    let parameters = program.parameters.values(model)?;
-    let times = strata(config.seed, step, config.batch);
-    program.gradient(&parameters, &z0, &z1, &times, &mut vec![0.0; parameters.len()])
-}
-
-/// The loss of a field at rest, per feature.
-fn rest_loss(z0: &Array2<f32>, z1: &Array2<f32>) -> f64 {
-    let sum: f64 = z0.iter().zip(z1).map(|(a, b)| f64::from(b - a).powi(2)).sum();
-    sum / z0.len().max(1) as f64
-}
-
-/// Losses since the last line of metrics.
-struct Window {
-    sum: f64,
-    count: u64,
-}
-
-/// One time from each of `rows` equal parts of `[0, 1)`, in random order.
-fn strata(seed: u64, step: u64, rows: usize) -> Array1<f32> {
-    let mut rng = step_rng(seed, Stream::Times, step);
-    let mut times: Vec<f32> =
-        (0..rows).map(|i| ((i as f64 + rng.random::<f64>()) / rows as f64) as f32).collect();
-    for i in (1..rows).rev() {
-        times.swap(i, rng.random_range(0..=i));
+/// One step of the optimiser, and of the average of the weights.
+fn update(
+    config: &TrainConfig,
+    rate: f64,
+    norm: f64,
+    gradient: &[f32],
+    decayed: &[bool],
+    state: &mut Checkpoint,
+) {
+    let shorten = if config.clip_norm > 0.0 { (config.clip_norm / norm.max(1e-12)).min(1.0) } else { 1.0 };
+    let optimiser = AdamW {
+        beta1: config.beta1,
+        beta2: config.beta2,
+        epsilon: 1e-8,
+        weight_decay: config.weight_decay,
+    };
+    let step = state.step;
+    optimiser.step(step, rate, shorten, gradient, decayed, state);
+    let keep = config.ema_decay.min((1.0 + step as f64) / (10.0 + step as f64)) as f32;
+    for (mean, value) in state.average.iter_mut().zip(&state.parameters) {
+        *mean = keep * *mean + (1.0 - keep) * value;
     }
-    times.into()
+    state.step += 1;
+}
+
+/// The mean loss of a network over some steps of a task, without training: for held-out data.
+pub fn mean_loss(model: &Model, task: &dyn Task, steps: u64, config: &TrainConfig) -> Result<f64> {
+    config.check()?;
+    let program = LossProgram::without_gradient(model, task, config)?;
+    let mut sum = 0.0;
+    for step in 0..steps {
+        let batch = task.batch(step, config.batch)?;
+        sum += program.loss(&batch.inputs, config.batch)?;
+    }
+    Ok(sum / steps.max(1) as f64)
 }
 
 #[cfg(test)]
@@ -316,14 +323,5 @@ mod tests {
         assert!((config.rate(10) - 2.0).abs() < 1e-12);
         assert!((config.rate(60) - 1.1).abs() < 1e-12);
         assert!((config.rate(110) - 0.2).abs() < 1e-12);
-    }
-
-    #[test]
-    fn times_are_one_from_each_part() {
-        let times = strata(3, 5, 16);
-        let mut parts: Vec<usize> = times.iter().map(|t| (t * 16.0) as usize).collect();
-        assert_ne!(parts, (0..16).collect::<Vec<_>>());
-        parts.sort_unstable();
-        assert_eq!(parts, (0..16).collect::<Vec<_>>());
     }
 }

@@ -1,4 +1,4 @@
-//! Networks for velocity fields, as graphs.
+//! Networks as graphs: velocity fields, and classifiers to explain.
 //!
 //! A configuration builds an ONNX graph with inputs `x [N, ...]` and `t [N]` and output `v [N, ...]`: the same
 //! form in which any other flow comes from a file. Nothing else in the library knows what is inside.
@@ -11,15 +11,20 @@
 
 mod layers;
 mod mlp;
+mod mlp_classifier;
+mod resnet;
 mod unet;
 
 use onnx_grad::{Graph, Model};
 use serde::{Deserialize, Serialize};
 
 pub use mlp::MlpConfig;
+pub use mlp_classifier::MlpClassifierConfig;
+pub use resnet::ResnetConfig;
 pub use unet::UnetConfig;
 
 use crate::Result;
+use crate::data::Scaling;
 
 /// The name of the state in a velocity graph.
 pub(crate) const STATE: &str = "x";
@@ -65,6 +70,34 @@ impl NetworkConfig {
         match self {
             NetworkConfig::Mlp(config) => config.build(shape, seed),
             NetworkConfig::Unet(config) => config.build(shape, seed),
+        }
+    }
+}
+
+/// A classifier to be built.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum ClassifierConfig {
+    /// Residual layers.
+    Mlp(MlpClassifierConfig),
+    /// Residual convolutions.
+    Resnet(ResnetConfig),
+}
+
+impl ClassifierConfig {
+    /// What suits examples of this shape: convolutions for `[C, H, W]`, residual layers otherwise.
+    pub fn for_shape(shape: &[usize]) -> ClassifierConfig {
+        match shape {
+            [_, _, _] => ClassifierConfig::Resnet(ResnetConfig::default()),
+            _ => ClassifierConfig::Mlp(MlpClassifierConfig::default()),
+        }
+    }
+
+    /// The graph from rows as the user has them to logits; `scaling` becomes part of it.
+    pub fn build(&self, scaling: &Scaling, classes: usize, seed: u64) -> Result<Model> {
+        match self {
+            ClassifierConfig::Mlp(config) => config.build(scaling, classes, seed),
+            ClassifierConfig::Resnet(config) => config.build(scaling, classes, seed),
         }
     }
 }

@@ -77,7 +77,7 @@ impl Parameters {
         crate::error::expect_shape("the parameters", &[self.len], &[values.len()])?;
         if let Some(place) = values.iter().position(|v| !v.is_finite()) {
             let name = self.entries.iter().rev().find(|e| e.start <= place).map_or("", |e| &e.name);
-            return Err(Error::Flow {
+            return Err(Error::Training {
                 reason: format!("parameter '{name}' holds {}", values[place]),
                 remedy: "begin from a model whose weights are finite",
             });

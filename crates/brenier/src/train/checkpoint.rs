@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use ndarray::Array1;
 use ndarray_npy::{NpzReader, NpzWriter};
+use onnx_grad::Model;
 use serde::{Deserialize, Serialize};
 
 use super::{Progress, TrainConfig};
@@ -66,6 +67,13 @@ struct Header {
     network: String,
 }
 
+/// Writes a model so that the file is whole or not there.
+pub fn save_whole(model: &Model, path: &Path) -> Result<()> {
+    let temporary = path.with_extension("onnx.new");
+    model.save(&temporary)?;
+    std::fs::rename(&temporary, path).map_err(|e| Error::Write { path: path.to_owned(), source: e.into() })
+}
+
 /// A run folder in use.
 #[derive(Debug)]
 pub(super) struct Run {
@@ -83,6 +91,7 @@ impl Run {
         // How results are reported and on how many workers may change between sessions.
         let mut essential = config.clone();
         essential.checkpoint_every = 1;
+        essential.keep_every = 0;
         essential.engine.workers = None;
         essential.engine.library = None;
         let settings = serde_json::to_string(&essential)
@@ -171,6 +180,14 @@ impl Run {
             let _ = folder.sync_all();
         }
         Ok(())
+    }
+
+    /// Keeps a network, for later study: `kept/step-001000.onnx`.
+    pub(super) fn keep(&self, step: u64, model: &Model) -> Result<()> {
+        let folder = self.folder.join("kept");
+        std::fs::create_dir_all(&folder)
+            .map_err(|e| Error::Write { path: folder.clone(), source: e.into() })?;
+        save_whole(model, &folder.join(format!("step-{step:06}.onnx")))
     }
 
     /// Appends a line of metrics.

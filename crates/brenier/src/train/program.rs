@@ -1,39 +1,23 @@
-//! The loss as a graph, and the program that computes its parameter gradients.
-//!
-//! ```text
-//! x = (1 - t) z0 + t z1            loss = sum over rows of  mean over features of (v(x, t) - (z1 - z0))^2
-//! ```
-//!
-//! The sum over rows, not their mean: so that micro-batches, whatever their size, simply add up.
+//! The program that computes a loss and its parameter gradients over micro-batches.
 
-use ndarray::{Array1, Array2};
 use onnx_grad::shapes::Facts;
-use onnx_grad::{
-    Attribute, Builder, DType, Dim, GradOptions, Graph, Model, Node, Value, ValueInfo, grad_with,
-    gradient_name,
-};
+use onnx_grad::{Dim, GradOptions, Graph, Model, Node, ValueInfo, grad_with, gradient_name};
 
-use super::TrainConfig;
 use super::parameters::Parameters;
+use super::{LOSS, Task, TrainConfig};
 use crate::engine::{Tensor, TensorView, Workers};
 use crate::error::{Error, Result};
-use crate::flow::net::{STATE, TIME, VELOCITY};
-
-const START: &str = "z0";
-const END: &str = "z1";
-const LOSS: &str = "loss";
 
 /// The loaded gradient graph with the layout of its parameters.
 pub(super) struct LossProgram {
     pub(super) parameters: Parameters,
     workers: Workers,
-    shape: Vec<usize>,
 }
 
 impl LossProgram {
-    pub(super) fn new(model: &Model, shape: &[usize], config: &TrainConfig) -> Result<LossProgram> {
+    pub(super) fn new(model: &Model, task: &dyn Task, config: &TrainConfig) -> Result<LossProgram> {
         let engine = config.engine.build()?;
-        let loss = loss_graph(&model.graph, shape)?;
+        let loss = task.loss(model)?;
         let options = GradOptions { weight_gradient: engine.weight_gradient(), ..GradOptions::default() };
         let (gradient, parameters) = parameter_gradient(&loss, &config.frozen, options)?;
         let rows = match config.micro_batch {
@@ -41,33 +25,40 @@ impl LossProgram {
             None => training_rows(&gradient, parameters.len(), config.batch)?,
         };
         let gradient = parameters_as_inputs(gradient, &parameters);
-        // The builder writes operators as opset 18 has them.
-        let gradient = Model { graph: gradient, opset: model.opset.max(18), ..model.clone() };
-        let workers = Workers::new(engine.as_ref(), &gradient, rows)?;
-        Ok(LossProgram { parameters, workers, shape: shape.to_vec() })
+        let workers = Workers::new(engine.as_ref(), &like(model, gradient), rows)?;
+        Ok(LossProgram { parameters, workers })
     }
 
-    /// The mean loss of a batch; its gradient goes to `total`.
+    /// The loss alone, with the weights that the model has.
+    pub(super) fn without_gradient(
+        model: &Model,
+        task: &dyn Task,
+        config: &TrainConfig,
+    ) -> Result<LossProgram> {
+        let graph = task.loss(model)?;
+        let rows = match config.micro_batch {
+            Some(rows) => rows,
+            None => training_rows(&graph, 0, config.batch)?,
+        };
+        let parameters = Parameters::new(&graph, &[]);
+        let workers = Workers::new(config.engine.build()?.as_ref(), &like(model, graph), rows)?;
+        Ok(LossProgram { parameters, workers })
+    }
+
+    /// The mean loss of a batch of so many rows.
+    pub(super) fn loss(&self, inputs: &[(String, Tensor)], rows: usize) -> Result<f64> {
+        self.gradient(&[], inputs, rows, &mut [])
+    }
+
+    /// The mean loss of a batch of so many rows; its gradient goes to `total`.
     pub(super) fn gradient(
         &self,
         parameters: &[f32],
-        z0: &Array2<f32>,
-        z1: &Array2<f32>,
-        times: &Array1<f32>,
+        inputs: &[(String, Tensor)],
+        rows: usize,
         total: &mut [f32],
     ) -> Result<f64> {
-        let sizes: Vec<usize> = std::iter::once(z0.nrows()).chain(self.shape.iter().copied()).collect();
-        let fold = |z: &'_ Array2<f32>| -> Result<Tensor> {
-            let folded = z.to_shape(sizes.as_slice()).map(|z| z.to_owned());
-            folded.map(Tensor::from).map_err(|_| Error::Shape {
-                what: "the pairs of a step".to_string(),
-                expected: sizes.clone(),
-                found: z.shape().to_vec(),
-            })
-        };
-        let (start, end) = (fold(z0)?, fold(z1)?);
-        let inputs: [(&str, TensorView); 3] =
-            [(START, start.view()), (END, end.view()), (TIME, times.into())];
+        let inputs: Vec<(&str, TensorView)> = inputs.iter().map(|(name, t)| (name.as_str(), t.view())).collect();
         total.fill(0.0);
         let mut loss = 0.0;
         self.workers.run_each(&inputs, &self.parameters.views(parameters), |_, outputs| {
@@ -84,55 +75,15 @@ impl LossProgram {
             }
             crate::error::expect_shape("the gradient of a step", &[total.len()], &[place])
         })?;
-        let share = 1.0 / z0.nrows() as f32;
+        let share = 1.0 / rows as f32;
         total.iter_mut().for_each(|g| *g *= share);
-        Ok(loss / z0.nrows() as f64)
+        Ok(loss / rows as f64)
     }
 }
 
-/// The loss of the velocity network `net`, with inputs `z0`, `z1` and `t`.
-pub(super) fn loss_graph(net: &Graph, shape: &[usize]) -> Result<Graph> {
-    let dtype = net.input(STATE).map_or(DType::F32, |x| x.dtype);
-    if dtype != DType::F32 {
-        return Err(Error::Flow {
-            reason: format!("it computes in {dtype}"),
-            remedy: "training is in float32: export the network so",
-        });
-    }
-    let batch = net.input(STATE).and_then(|x| x.shape.as_ref()).and_then(|s| s.first()).cloned();
-    let batch = batch.filter(|b| *b != Dim::Unknown).unwrap_or(Dim::symbol("N"));
-    let dims: Vec<Dim> = std::iter::once(batch.clone()).chain(shape.iter().map(|&n| n.into())).collect();
-    let mut b = Builder::extend(
-        Graph {
-            name: "rectified-flow loss".into(),
-            initializers: net.initializers.clone(),
-            ..Graph::default()
-        },
-        "loss/",
-    )?;
-    let z0 = b.input(START, DType::F32, &dims);
-    let z1 = b.input(END, DType::F32, &dims);
-    let t = b.input(TIME, DType::F32, &[batch]);
-    let axes: Vec<i64> = (1..=shape.len() as i64).collect();
-    let column = b.unsqueeze(&t, &axes);
-    let target = b.sub(&z1, &z0);
-    let moved = b.mul(&target, &column);
-    let x = b.add(&z0, &moved);
-    b.push(Node::new("Identity", &[&x], &[STATE]));
-    for node in &net.nodes {
-        b.push(node.clone());
-    }
-    let gap = b.sub(VELOCITY, &target);
-    let square = b.mul(&gap, &gap);
-    let per_row = b.reduce_mean(&square, &axes, false);
-    let sum = total(&mut b, &per_row);
-    b.output(LOSS, &sum);
-    Ok(b.finish()?)
-}
-
-fn total(b: &mut Builder, rows: &str) -> Value {
-    let axes = b.ints(&[0]);
-    b.op_with("ReduceSum", &[rows, &axes], &[("keepdims", Attribute::Int(0))])
+/// The graph as a model of the same kind. The builder writes operators as opset 18 has them.
+fn like(model: &Model, graph: Graph) -> Model {
+    Model { graph, opset: model.opset.max(18), ir_version: model.ir_version, ..Model::default() }
 }
 
 /// The gradient graph for all parameters that the loss depends on.
@@ -140,7 +91,7 @@ fn parameter_gradient(loss: &Graph, frozen: &[String], options: GradOptions) -> 
     let mut names = Parameters::candidates(loss, frozen);
     loop {
         if names.is_empty() {
-            return Err(Error::Flow {
+            return Err(Error::Training {
                 reason: "the loss depends on none of its float32 initializers".to_string(),
                 remedy: "export the network with its weights as initializers, and check which are frozen",
             });
@@ -173,13 +124,17 @@ fn parameters_as_inputs(mut graph: Graph, parameters: &Parameters) -> Graph {
 /// What the rows of a micro-batch may compute in all: a few times the cache of a core.
 const BYTES: usize = 8 << 20;
 
+/// Rows below which the work that every run has, whatever its rows, stands out: weights are turned around for the
+/// backward convolutions, and gradients of all parameters handed over.
+const FEWEST: usize = 4;
+
 /// Rows of a micro-batch: what suits the cache, but enough that handing over the gradients of all parameters is
 /// little beside computing them; at least four micro-batches a step, so that workers can share.
 fn training_rows(gradient: &Graph, parameters: usize, batch: usize) -> Result<usize> {
     let bytes = bytes_per_row(gradient)?.max(1);
     let suits = BYTES / bytes;
     let enough = (16 * parameters).div_ceil(bytes);
-    Ok(suits.max(enough).min(batch.div_ceil(4)).max(1))
+    Ok(suits.max(enough).max(FEWEST).min(batch.div_ceil(4)).max(1))
 }
 
 /// Bytes of all values that grow with the batch. Weights and their gradients do not.
@@ -205,8 +160,8 @@ fn bytes_per_row(graph: &Graph) -> Result<usize> {
 mod tests {
     use super::*;
     use crate::engine::{EngineConfig, EngineKind};
-    use crate::flow::{MlpConfig, UnetConfig};
-    use ndarray::Array;
+    use crate::flow::{MlpConfig, Pairs, PairsFn, Rectified, UnetConfig};
+    use ndarray::Array2;
     use rand::SeedableRng;
     use rand_chacha::ChaCha8Rng;
     use rand_distr::{Distribution, StandardNormal};
@@ -218,6 +173,14 @@ mod tests {
             engines.push(ort);
         }
         engines
+    }
+
+    fn random_pairs(shape: &[usize]) -> impl Pairs {
+        let features = shape.iter().product();
+        PairsFn::new(shape, 4, move |rng, rows| {
+            let mut draw = || Array2::<f32>::zeros((rows, features)).mapv(|_| StandardNormal.sample(rng));
+            Ok((draw(), draw()))
+        })
     }
 
     /// A network whose last layers are not zero, so that every parameter matters.
@@ -242,19 +205,18 @@ mod tests {
 
     /// Gradients along random directions agree with differences of the loss, on every engine.
     fn check_gradient(model: &Model, shape: &[usize], rows: usize) {
-        let features: usize = shape.iter().product();
         let mut rng = ChaCha8Rng::seed_from_u64(4);
         let mut draw = |n: usize| -> Vec<f32> { (0..n).map(|_| StandardNormal.sample(&mut rng)).collect() };
-        let z0 = Array::from_shape_vec((rows, features), draw(rows * features)).unwrap();
-        let z1 = Array::from_shape_vec((rows, features), draw(rows * features)).unwrap();
-        let times = Array1::from_shape_fn(rows, |i| (i as f32 + 0.3) / rows as f32);
+        let pairs = random_pairs(shape);
         let mut gradients: Vec<Vec<f32>> = Vec::new();
         for engine in engines() {
             let config = TrainConfig { engine, batch: rows, ..TrainConfig::default() };
-            let program = LossProgram::new(model, shape, &config).unwrap();
+            let task = Rectified::new(model, &pairs, 1).unwrap();
+            let batch = task.batch(0, rows).unwrap();
+            let program = LossProgram::new(model, &task, &config).unwrap();
             let parameters = program.parameters.values(model).unwrap();
             let mut gradient = vec![0.0; parameters.len()];
-            let loss = |p: &[f32], into: &mut [f32]| program.gradient(p, &z0, &z1, &times, into).unwrap();
+            let loss = |p: &[f32], into: &mut [f32]| program.gradient(p, &batch.inputs, rows, into).unwrap();
             loss(&parameters, &mut gradient);
             let mut scratch = gradient.clone();
             for _ in 0..3 {
@@ -308,13 +270,11 @@ mod tests {
     #[test]
     fn an_untrained_network_is_at_rest_and_its_loss_is_the_squared_displacement() {
         let model = MlpConfig::default().build(&[2], 0).unwrap();
-        let program = LossProgram::new(&model, &[2], &TrainConfig::default()).unwrap();
-        let parameters = program.parameters.values(&model).unwrap();
-        let z0 = Array::from_shape_vec((2, 2), vec![0.0, 0.0, 1.0, 1.0]).unwrap();
-        let z1 = Array::from_shape_vec((2, 2), vec![1.0, 2.0, 1.0, 4.0]).unwrap();
-        let times = Array1::from(vec![0.2, 0.9]);
-        let loss = program.gradient(&parameters, &z0, &z1, &times, &mut vec![0.0; parameters.len()]);
-        // (1 + 4) / 2 and 9 / 2, averaged.
-        assert!((loss.unwrap() - 3.5).abs() < 1e-6);
+        let pairs = random_pairs(&[2]);
+        let task = Rectified::new(&model, &pairs, 0).unwrap();
+        let batch = task.batch(0, 6).unwrap();
+        let program = LossProgram::without_gradient(&model, &task, &TrainConfig::default()).unwrap();
+        let loss = program.loss(&batch.inputs, 6).unwrap();
+        assert!((loss - batch.rest_loss).abs() < 1e-5, "{loss} {}", batch.rest_loss);
     }
 }

@@ -19,6 +19,10 @@ pub(crate) enum Command {
     Explain(Box<verbs::explain::Explain>),
     /// Show what a model is, and whether and where it can be differentiated
     Inspect(verbs::inspect::Inspect),
+    /// Train a flow from a reference distribution to data, a diffusion model, or a classifier
+    Train(Box<verbs::train::Train>),
+    /// Straighten a flow: train its next rectification level
+    Reflow(Box<verbs::reflow::Reflow>),
     /// Reproduce a table or figure of the paper, beside the paper's numbers
     Reproduce(verbs::reproduce::Reproduce),
 }

@@ -3,8 +3,10 @@
 //! stdout is data, stderr is progress and errors. Exit 0: done; 1: failed; 2: wrong usage.
 
 mod args;
+mod data_args;
 mod engine_args;
 mod output;
+mod progress;
 mod verbs;
 
 use std::process::ExitCode;
@@ -18,6 +20,8 @@ fn main() -> ExitCode {
     let done = match args.command {
         Command::Explain(explain) => verbs::explain::run(&explain),
         Command::Inspect(inspect) => verbs::inspect::run(&inspect),
+        Command::Reflow(reflow) => verbs::reflow::run(&reflow),
+        Command::Train(train) => verbs::train::run(&train),
         Command::Reproduce(reproduce) => verbs::reproduce::run(&reproduce),
     };
     match done {

@@ -2,4 +2,6 @@
 
 pub(crate) mod explain;
 pub(crate) mod inspect;
+pub(crate) mod reflow;
 pub(crate) mod reproduce;
+pub(crate) mod train;

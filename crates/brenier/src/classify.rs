@@ -114,7 +114,8 @@ impl Task for Classification {
             expected: shape.clone(),
             found,
         })?;
-        let inputs = vec![(INPUT.to_string(), Tensor::from(x)), (TARGETS.to_string(), targets.into_dyn().into())];
+        let inputs =
+            vec![(INPUT.to_string(), Tensor::from(x)), (TARGETS.to_string(), targets.into_dyn().into())];
         Ok(Batch { inputs, rest_loss: (classes as f64).ln() })
     }
 }
@@ -145,8 +146,7 @@ fn change(mut row: ArrayViewMut1<f32>, shape: [usize; 3], by: (i64, i64), mirror
             for j in 0..width {
                 let column = if mirror { width - 1 - j } else { j };
                 let (from_i, from_j) = (i as i64 + by.0, column as i64 + by.1);
-                let inside =
-                    (0..height as i64).contains(&from_i) && (0..width as i64).contains(&from_j);
+                let inside = (0..height as i64).contains(&from_i) && (0..width as i64).contains(&from_j);
                 row[(c * height + i) * width + j] = match inside {
                     true => before[(c * height + from_i as usize) * width + from_j as usize],
                     false => 0.0,

@@ -14,12 +14,14 @@ mod rectified;
 mod reflow;
 mod velocity;
 
-pub use assignment::assign;
 pub use assess::{Quality, assess, sliced_wasserstein};
+pub use assignment::assign;
 pub use diffusion::{Denoising, NoisePredictor, noise_schedule};
 pub use metadata::{FlowMetadata, Objective};
 pub use onnx::OnnxFlow;
-pub use pairs::{CoupledPairs, Coupling, MatrixRows, Pairs, PairsFn, Rows, ScaledRows, Source, StoredPairs, couple};
+pub use pairs::{
+    CoupledPairs, Coupling, MatrixRows, Pairs, PairsFn, Rows, ScaledRows, Source, StoredPairs, couple,
+};
 pub use rectified::{Rectified, flow_loss, train};
 pub use reflow::{flow_ends, reflow_pairs};
 pub use velocity::{FieldFn, VelocityField};

@@ -42,6 +42,7 @@ mod net;
 mod path;
 mod predictor;
 pub mod report;
+pub mod runs;
 pub mod train;
 
 pub use attribute::{Certificate, Explanation, Limits, PathIntegral, Request, Rule, Verdict, gauss_legendre};
@@ -50,10 +51,10 @@ pub use evaluate::relative_attribution_error;
 pub use fingerprint::{fingerprint, fingerprint_row};
 pub use flow::{FieldFn, VelocityField};
 pub use path::{
-    DdimPath, Line, Method, Path, PathEvidence, Polyline, Reference, Reparameterised, Solver, Stepping, Tableau, Trace,
-    TraceConfig, TraceMode, Trajectory, curvature, ddim, ddim_ends, flow_consistency_error, geometric_path_straightness,
-    kinetic_action, load_traces, reference_deviation, relative_field_error, sample, save_traces, solve,
-    trace,
+    DdimPath, Line, Method, Path, PathEvidence, Polyline, Reference, Reparameterised, Solver, Stepping,
+    Tableau, Trace, TraceConfig, TraceMode, Trajectory, curvature, ddim, ddim_ends, flow_consistency_error,
+    geometric_path_straightness, kinetic_action, load_traces, reference_deviation, relative_field_error,
+    sample, save_traces, solve, trace,
 };
 pub use predictor::{
     BlockedNode, Inspection, InterfaceValue, OnnxPredictor, PredictorConfig, Score, ScoreFn, ValueAndGradient,

@@ -2,6 +2,8 @@
 
 mod chart;
 mod files;
+mod grid;
 
 pub use chart::{Chart, Mark, Scale, Series};
 pub use files::save_explanations;
+pub use grid::image_grid;

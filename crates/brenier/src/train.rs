@@ -25,8 +25,8 @@ use onnx_grad::{Graph, Model};
 use serde::{Deserialize, Serialize};
 
 use self::adamw::AdamW;
-use self::checkpoint::{Checkpoint, Run};
 pub use self::checkpoint::save_whole;
+use self::checkpoint::{Checkpoint, Run};
 pub(crate) use self::draws::{Epochs, Stream, step_rng, strata};
 use self::program::LossProgram;
 use crate::engine::{EngineConfig, Tensor};
@@ -278,12 +278,8 @@ fn update(
     state: &mut Checkpoint,
 ) {
     let shorten = if config.clip_norm > 0.0 { (config.clip_norm / norm.max(1e-12)).min(1.0) } else { 1.0 };
-    let optimiser = AdamW {
-        beta1: config.beta1,
-        beta2: config.beta2,
-        epsilon: 1e-8,
-        weight_decay: config.weight_decay,
-    };
+    let optimiser =
+        AdamW { beta1: config.beta1, beta2: config.beta2, epsilon: 1e-8, weight_decay: config.weight_decay };
     let step = state.step;
     optimiser.step(step, rate, shorten, gradient, decayed, state);
     let keep = config.ema_decay.min((1.0 + step as f64) / (10.0 + step as f64)) as f32;

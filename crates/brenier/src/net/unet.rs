@@ -15,11 +15,14 @@ use super::layers::{Init, Layers};
 use super::{STATE, TIME, VELOCITY, model};
 use crate::{Error, Result};
 
-/// A U-Net for images `[C, H, W]`. The height and the width must be divisible by `2^(levels - 1)`.
+/// A U-Net for images `[C, H, W]`. The height and the width must be divisible by `patch 2^(levels - 1)`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct UnetConfig {
-    /// Channels at full resolution; a multiple of `groups`.
+    /// Squares of so many pixels a side are the points that the network works on: 1 for pixels. 2 needs about a third
+    /// of the time for the same number of weights, and suits images of 28x28 and more.
+    pub patch: usize,
+    /// Channels at the highest resolution; a multiple of `groups`.
     pub width: usize,
     /// Channels of each level as multiples of `width`; their number is the number of levels.
     pub multipliers: Vec<usize>,
@@ -38,6 +41,7 @@ pub struct UnetConfig {
 impl Default for UnetConfig {
     fn default() -> Self {
         Self {
+            patch: 1,
             width: 32,
             multipliers: vec![1, 2, 2],
             blocks: 1,
@@ -81,8 +85,10 @@ impl UnetConfig {
         let time = l.linear("time.1", &time, 4 * self.width, 4 * self.width, Init::He);
         let time = l.silu(&time);
 
-        let first = l.conv("input", &x, (channels, self.width), 3, 1, Init::LeCun);
-        let mut h = Map { value: first, channels: self.width, height, width };
+        let whole = Map { value: x, channels, height, width };
+        let points = self.to_patches(&mut l, &whole);
+        let first = l.conv("input", &points.value, (points.channels, self.width), 3, 1, Init::LeCun);
+        let mut h = points.with(first, self.width);
         let mut skips = vec![h.clone()];
         let levels = self.multipliers.len();
         for level in 0..levels {
@@ -120,9 +126,39 @@ impl UnetConfig {
         }
         let out = l.group_norm("output.norm", &h.value, h.shape(), self.groups);
         let out = l.silu(&out);
-        let v = l.conv("output", &out, (h.channels, channels), 3, 1, Init::Zero);
+        let v = l.conv("output", &out, (h.channels, points.channels), 3, 1, Init::Zero);
+        let v = self.from_patches(&mut l, v, &whole);
         l.b.output(VELOCITY, &v);
         Ok(model(l.b.finish()?))
+    }
+
+    /// `[C, H, W]` to `[C p p, H / p, W / p]`.
+    fn to_patches(&self, l: &mut Layers, whole: &Map) -> Map {
+        let &Map { channels, height, width, .. } = whole;
+        let p = self.patch;
+        if p == 1 {
+            return whole.clone();
+        }
+        let (rows, columns) = (height / p, width / p);
+        let split = [channels, rows, p, columns, p].map(|n| n as i64);
+        let split = l.b.reshape(&whole.value, &[&[-1], split.as_slice()].concat());
+        let gathered = l.b.transpose(&split, &[0, 1, 3, 5, 2, 4]);
+        let channels = channels * p * p;
+        let value = l.b.reshape(&gathered, &[-1, channels as i64, rows as i64, columns as i64]);
+        Map { value, channels, height: rows, width: columns }
+    }
+
+    /// Back again.
+    fn from_patches(&self, l: &mut Layers, value: Value, whole: &Map) -> Value {
+        let &Map { channels, height, width, .. } = whole;
+        let p = self.patch;
+        if p == 1 {
+            return value;
+        }
+        let split = [channels, p, p, height / p, width / p].map(|n| n as i64);
+        let split = l.b.reshape(&value, &[&[-1], split.as_slice()].concat());
+        let spread = l.b.transpose(&split, &[0, 1, 4, 2, 5, 3]);
+        l.b.reshape(&spread, &[-1, channels as i64, height as i64, width as i64])
     }
 
     fn channels(&self, level: usize) -> usize {
@@ -140,7 +176,8 @@ impl UnetConfig {
             );
         };
         let levels = self.multipliers.len();
-        let sizes = [self.width, self.blocks, self.groups, self.heads, channels, height, width, levels];
+        let sizes =
+            [self.patch, self.width, self.blocks, self.groups, self.heads, channels, height, width, levels];
         if sizes.contains(&0) || self.multipliers.contains(&0) || self.highest_frequency < 1.0 {
             return refuse(
                 format!("{self:?} for images of {channels}x{height}x{width}"),
@@ -148,12 +185,16 @@ impl UnetConfig {
                 "UnetConfig::default() suits images of 28x28 and 32x32",
             );
         }
-        let step = 1usize.checked_shl(levels as u32 - 1).unwrap_or(usize::MAX);
+        let halvings = 1usize.checked_shl(levels as u32 - 1).unwrap_or(usize::MAX);
+        let step = halvings.saturating_mul(self.patch);
         if !height.is_multiple_of(step) || !width.is_multiple_of(step) {
             return refuse(
-                format!("of {levels} levels, given images of {height}x{width}"),
-                "every level halves both sides, so they must be divisible by 2^(levels - 1)",
-                "use fewer levels, or resize or pad the images",
+                format!(
+                    "of {levels} levels over patches of {}, given images of {height}x{width}",
+                    self.patch
+                ),
+                "every level halves both sides, so they must be divisible by patch 2^(levels - 1)",
+                "use fewer levels, smaller patches, or resize the images",
             );
         }
         if !self.width.is_multiple_of(self.groups)

@@ -58,7 +58,8 @@ impl LossProgram {
         rows: usize,
         total: &mut [f32],
     ) -> Result<f64> {
-        let inputs: Vec<(&str, TensorView)> = inputs.iter().map(|(name, t)| (name.as_str(), t.view())).collect();
+        let inputs: Vec<(&str, TensorView)> =
+            inputs.iter().map(|(name, t)| (name.as_str(), t.view())).collect();
         total.fill(0.0);
         let mut loss = 0.0;
         self.workers.run_each(&inputs, &self.parameters.views(parameters), |_, outputs| {
@@ -265,6 +266,8 @@ mod tests {
         for shape in [[1, 6, 4], [3, 4, 6]] {
             check_gradient(&shaken(&config.build(&shape, 2).unwrap()), &shape, 5);
         }
+        let patches = UnetConfig { patch: 2, ..config };
+        check_gradient(&shaken(&patches.build(&[2, 8, 4], 2).unwrap()), &[2, 8, 4], 5);
     }
 
     #[test]

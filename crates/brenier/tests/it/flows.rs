@@ -7,8 +7,8 @@ use brenier::data::Scaling;
 use brenier::data::synthetic::{Gaussian, OptimalTransport, RectifiedTransport};
 use brenier::engine::{EngineConfig, EngineKind};
 use brenier::flow::{
-    CoupledPairs, Coupling, FlowMetadata, MatrixRows, MlpConfig, OnnxFlow, Pairs, PairsFn,
-    Source, TrainConfig, Trained, flow_ends, reflow_pairs, train,
+    CoupledPairs, Coupling, FlowMetadata, MatrixRows, MlpConfig, OnnxFlow, Pairs, PairsFn, Source,
+    TrainConfig, Trained, flow_ends, reflow_pairs, train,
 };
 use brenier::{Error, Method, Result, Solver, VelocityField};
 use ndarray::{Array2, array};

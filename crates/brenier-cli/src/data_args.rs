@@ -1,0 +1,80 @@
+//! The flags that say how data are read, shared by every verb that reads data.
+
+use brenier::data::{Color, Missing, OpenOptions, Transform};
+use clap::{Args, ValueEnum};
+
+/// How the data are read
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Data")]
+pub(crate) struct DataArgs {
+    /// Tables: the column with the labels
+    #[arg(long, value_name = "COLUMN")]
+    label: Option<String>,
+    /// Tables: columns to leave out, with commas between
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
+    drop: Vec<String>,
+    /// Tables: columns whose numbers are names
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
+    categorical: Vec<String>,
+    /// Tables: leave out rows with empty cells, which are refused otherwise
+    #[arg(long)]
+    drop_missing: bool,
+    /// Images: resize to HEIGHTxWIDTH, such as 32x32
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    resize: Option<(usize, usize)>,
+    /// Images: cut out the largest square in the middle, before resizing
+    #[arg(long)]
+    square: bool,
+    /// Images: gray or rgb; as the files are where not given
+    #[arg(long, value_enum)]
+    color: Option<Colour>,
+    /// Arrays and tables: the shape of a row, such as 1,8,8 for 64 columns that are an image
+    #[arg(long, value_name = "SIZES", value_delimiter = ',')]
+    shape: Option<Vec<usize>>,
+    /// Arrays and tables: divide every value by this
+    #[arg(long, value_name = "NUMBER")]
+    maximum: Option<f32>,
+    /// Use only the first rows
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Colour {
+    Gray,
+    Rgb,
+}
+
+fn size(text: &str) -> Result<(usize, usize), String> {
+    let parsed = text.split_once('x').and_then(|(h, w)| Some((h.parse().ok()?, w.parse().ok()?)));
+    parsed.ok_or_else(|| format!("'{text}' is no size such as 32x32"))
+}
+
+impl DataArgs {
+    /// What the flags mean.
+    pub(crate) fn options(&self) -> OpenOptions {
+        let mut transforms = Vec::new();
+        if self.square {
+            transforms.push(Transform::CenterSquare);
+        }
+        if let Some((height, width)) = self.resize {
+            transforms.push(Transform::Resize { height, width });
+        }
+        OpenOptions {
+            label: self.label.clone(),
+            drop: self.drop.clone(),
+            categorical: self.categorical.clone(),
+            missing: if self.drop_missing { Missing::DropRow } else { Missing::Refuse },
+            transforms,
+            color: match self.color {
+                None => Color::AsStored,
+                Some(Colour::Gray) => Color::Gray,
+                Some(Colour::Rgb) => Color::Rgb,
+            },
+            shape: self.shape.clone(),
+            maximum: self.maximum,
+            limit: self.limit,
+            ..OpenOptions::default()
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! `brenier reflow FLOW DATA -o run2/`: the next rectification level of a flow.
+
+use std::path::PathBuf;
+
+use anyhow::{Result, bail};
+use brenier::data::Dataset;
+use brenier::flow::OnnxFlow;
+use brenier::runs::{ReferenceKind, ReflowRun, reflow};
+use brenier::{Method, Solver, VelocityField};
+use clap::Args;
+
+use super::train::{TrainingArgs, reference, refuse_to_overwrite, report};
+use crate::args::Format;
+use crate::data_args::DataArgs;
+use crate::engine_args::EngineArgs;
+use crate::output::print_progress;
+use crate::progress::{RunProgress, StopKey};
+
+/// Straighten a flow: train its next rectification level
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  brenier reflow run fashion-mnist/ -o run2
+  brenier reflow run2 fashion-mnist/ -o run3 --steps 2000
+  brenier reflow theirs.onnx data.npz -o run --generated 20000 --inverted 0")]
+pub(crate) struct Reflow {
+    /// The flow: a run's folder or an ONNX file
+    flow: PathBuf,
+    /// The data that the flow was trained on
+    data: PathBuf,
+    /// The new run's folder
+    #[arg(short, long, value_name = "DIR")]
+    output: PathBuf,
+    /// Pairs to generate from the reference
+    #[arg(long, value_name = "N", default_value_t = 5000)]
+    generated: usize,
+    /// Pairs to obtain by following real data backward
+    #[arg(long, value_name = "N", default_value_t = 5000)]
+    inverted: usize,
+    /// Heun steps of each trajectory
+    #[arg(long, value_name = "N", default_value_t = 10, conflicts_with = "solver_tolerance")]
+    solver_steps: usize,
+    /// Solve trajectories with Dormand-Prince to this local error instead
+    #[arg(long, value_name = "TOLERANCE")]
+    solver_tolerance: Option<f64>,
+    /// The distribution at time 0: normal, uniform, or a data set; as the flow says where not given
+    #[arg(long, value_name = "normal|uniform|DATA")]
+    reference: Option<String>,
+    /// The part of DATA to train on, where it does not come in parts
+    #[arg(long, value_name = "FRACTION", default_value_t = 0.9)]
+    train_fraction: f64,
+    /// Go on with the run in the folder
+    #[arg(long)]
+    resume: bool,
+    #[command(flatten)]
+    training: TrainingArgs,
+    #[command(flatten)]
+    data_args: DataArgs,
+    #[command(flatten)]
+    engine: EngineArgs,
+    /// How the result is printed
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+    /// Say nothing on the way
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+pub(crate) fn run(args: &Reflow) -> Result<()> {
+    refuse_to_overwrite(&args.output, args.resume)?;
+    let file = if args.flow.is_dir() { args.flow.join("flow.onnx") } else { args.flow.clone() };
+    if !file.exists() {
+        bail!("there is no flow {}\nhint: finish the run first, or give an ONNX file", file.display());
+    }
+    let flow = OnnxFlow::load(&file, &args.engine.config())?;
+    let options = args.data_args.options();
+    let (data, held_out) =
+        Dataset::open_split(&args.data, &options, args.train_fraction, args.training.seed())?;
+    if data.shape() != flow.shape() {
+        bail!(
+            "{} has rows of shape {:?}, but the flow was trained on {:?}\nhint: give the data that the flow was trained on",
+            args.data.display(),
+            data.shape(),
+            flow.shape()
+        );
+    }
+    let named = args.reference.clone().unwrap_or_else(|| match flow.metadata().reference.as_deref() {
+        None | Some("standard-normal") => "normal".to_string(),
+        Some(other) => other.to_string(),
+    });
+    let (kind, rows): (ReferenceKind, _) = reference(&named, &options, &data)?;
+    let level = flow.metadata().level.unwrap_or(1) + 1;
+    print_progress(&format!("level {level}: {} pairs, then training", args.generated + args.inverted));
+    let solver = match args.solver_tolerance {
+        Some(tolerance) => Solver::adaptive(tolerance),
+        None => Solver::fixed(Method::Heun, args.solver_steps),
+    };
+    let run = ReflowRun {
+        generated: args.generated,
+        inverted: args.inverted,
+        solver,
+        reference: kind,
+        training: args.training.config(data.is_images(), &args.engine),
+    };
+    let mut progress = RunProgress::new(StopKey::listen()?, args.quiet);
+    let result =
+        reflow(&flow, &data, &held_out, rows.as_ref(), &run, &args.output, &mut |e| progress.show(e))?;
+    report(&result.outcome, &args.output, args.format)
+}

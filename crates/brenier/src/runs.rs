@@ -1,0 +1,72 @@
+//! Runs: a training with everything around it, in a folder of its own.
+//!
+//! ```text
+//! run/  run.json         what was asked for
+//!       checkpoint.npz   to go on from, whole or not there
+//!       metrics.jsonl    loss, gradient norm and learning rate, a line every so many steps
+//!       kept/            networks of earlier steps, where asked for
+//!       flow.onnx        the result, with its history in the metadata (or ddpm.onnx, classifier.onnx)
+//!       loss.svg         the loss over the steps
+//!       samples.png      what the flow generates (samples.csv for tables)
+//!       quality.json     how good it is on held-out data
+//! ```
+//!
+//! A run that was stopped, by a key or by a power cut, goes on from its checkpoint and ends with the same bits.
+
+mod classifier;
+mod files;
+mod generator;
+mod reflow;
+
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+pub use classifier::{ClassifierRun, train_classifier};
+pub use generator::{FlowRun, Generated, ReferenceKind, train_generator};
+pub use reflow::{ReflowRun, reflow};
+
+use crate::error::Result;
+use crate::flow::Quality;
+use crate::train::Progress;
+
+/// What a run is doing.
+#[derive(Debug, Clone, Copy)]
+pub enum Event {
+    /// A line of metrics, and the number of steps in all.
+    Training(Progress, u64),
+    /// Pairs made for Reflow, of so many.
+    Pairs(usize, usize),
+    /// The result is being measured on held-out data.
+    Measuring,
+}
+
+/// Who watches a run; where it breaks, the run stops in a state to go on from.
+pub type Watch<'a> = &'a mut dyn FnMut(Event) -> ControlFlow<()>;
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// The file with the result; absent where the run was stopped before its end.
+    pub file: Option<String>,
+    /// Steps done.
+    pub step: u64,
+    /// The mean loss of the last steps.
+    pub loss: Option<f64>,
+    /// Generators: how good it is.
+    pub quality: Option<Quality>,
+    /// Classifiers: the part of held-out rows that it gets right.
+    pub accuracy: Option<f64>,
+}
+
+impl Outcome {
+    /// A run that was stopped.
+    fn stopped(step: u64, loss: Option<f64>) -> Outcome {
+        Outcome { file: None, step, loss, quality: None, accuracy: None }
+    }
+
+    fn save(&self, folder: &Path) -> Result<()> {
+        files::write_json(&folder.join("quality.json"), self)
+    }
+}

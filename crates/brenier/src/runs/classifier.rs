@@ -1,0 +1,80 @@
+//! Training a classifier from labelled data.
+
+use std::path::Path;
+
+use onnx_grad::Model;
+use serde::{Deserialize, Serialize};
+
+use super::{Event, Outcome, Watch, files};
+use crate::classify::{Augment, Classification, ClassifierConfig, accuracy};
+use crate::data::{Dataset, Scaling, ScalingConfig};
+use crate::error::Result;
+use crate::train::{TrainConfig, fit, save_whole};
+
+/// What to train, and how.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ClassifierRun {
+    /// The network; what suits the data where not given. Not used where a model is given.
+    pub network: Option<ClassifierConfig>,
+    /// Random changes of training images.
+    pub augment: Augment,
+    /// Probability spread over all classes, 0 for none.
+    pub smoothing: f64,
+    /// How the scaling is fitted, which becomes part of the network.
+    pub scaling: ScalingConfig,
+    /// How it is trained.
+    pub training: TrainConfig,
+}
+
+/// Trains a classifier in a run folder; goes on where a run of the same settings was stopped.
+pub fn train_classifier(
+    data: &Dataset,
+    held_out: &Dataset,
+    start: Option<Model>,
+    run: &ClassifierRun,
+    folder: &Path,
+    watch: Watch,
+) -> Result<(Outcome, Option<Model>)> {
+    data.require_rows(run.training.batch.max(1), "a batch")?;
+    held_out.require_labels()?;
+    let seed = run.training.seed;
+    let task = Classification::new(data.clone(), run.augment, run.smoothing, seed)?;
+    files::make_folder(folder)?;
+    let network = run.network.clone().unwrap_or_else(|| ClassifierConfig::for_shape(data.shape()));
+    let mut model = match start {
+        Some(model) => model,
+        None => network.build(&Scaling::fit(data, &run.scaling)?, data.classes().len(), seed)?,
+    };
+    let entries = [
+        ("brenier.objective", serde_json::to_string("classify")),
+        ("brenier.classes", serde_json::to_string(data.classes())),
+        ("brenier.training", serde_json::to_string(run)),
+        ("brenier.data", serde_json::to_string(&data.fingerprint())),
+    ];
+    for (key, value) in entries {
+        if let Ok(value) = value {
+            model.metadata.insert(key.to_string(), value);
+        }
+    }
+    files::write_json(&folder.join("run.json"), run)?;
+    let steps = run.training.steps;
+    let mut watch_lines = |p: &crate::train::Progress| watch(Event::Training(*p, steps));
+    let trained = fit(&model, &task, &run.training, Some(folder), &mut watch_lines)?;
+    let loss = trained.progress.map(|p| p.loss);
+    if trained.step < steps {
+        return Ok((Outcome::stopped(trained.step, loss), None));
+    }
+    save_whole(&trained.model, &folder.join("classifier.onnx"))?;
+    files::draw_loss(folder, "classifier.onnx")?;
+    _ = watch(Event::Measuring);
+    let outcome = Outcome {
+        file: Some("classifier.onnx".to_string()),
+        step: trained.step,
+        loss,
+        quality: None,
+        accuracy: Some(accuracy(&trained.model, held_out, &run.training.engine)?),
+    };
+    outcome.save(folder)?;
+    Ok((outcome, Some(trained.model)))
+}

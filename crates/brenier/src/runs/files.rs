@@ -1,0 +1,70 @@
+//! The files of a run that are made at its end.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+
+use ndarray::ArrayView2;
+use serde::Serialize;
+
+use crate::data::Dataset;
+use crate::error::{Error, Result};
+use crate::report::{Chart, Mark, Scale, Series, image_grid};
+use crate::train::Progress;
+
+/// Writes a file whole or not at all.
+pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
+    let unwritable = |e: std::io::Error| Error::Write { path: path.to_owned(), source: e.into() };
+    let mut temporary = path.as_os_str().to_owned();
+    temporary.push(".new");
+    std::fs::write(&temporary, bytes).map_err(unwritable)?;
+    std::fs::rename(&temporary, path).map_err(unwritable)
+}
+
+pub(super) fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
+    let text = serde_json::to_string_pretty(value)
+        .map_err(|e| Error::Write { path: path.to_owned(), source: e.into() })?;
+    write_whole(path, format!("{text}\n").as_bytes())
+}
+
+/// The folder, made where it is missing.
+pub(super) fn make_folder(path: &Path) -> Result<()> {
+    std::fs::create_dir_all(path).map_err(|e| Error::Write { path: path.to_owned(), source: e.into() })
+}
+
+/// Draws `loss.svg` from `metrics.jsonl`.
+pub(super) fn draw_loss(folder: &Path, what: &str) -> Result<()> {
+    let path = folder.join("metrics.jsonl");
+    let unreadable = |e: std::io::Error| Error::Read { path: path.clone(), source: e.into() };
+    let mut points = Vec::new();
+    for line in BufReader::new(std::fs::File::open(&path).map_err(unreadable)?).lines() {
+        let line = line.map_err(unreadable)?;
+        if let Ok(progress) = serde_json::from_str::<Progress>(&line) {
+            points.push((progress.step as f64, progress.loss));
+        }
+    }
+    let chart = Chart {
+        title: format!("Training loss: {what}"),
+        x: ("step".into(), Scale::Linear),
+        y: ("mean loss".into(), Scale::Log),
+        series: vec![Series { name: "loss".into(), points, mark: Mark::Line, colour: 0 }],
+    };
+    write_whole(&folder.join("loss.svg"), chart.svg().as_bytes())
+}
+
+/// Samples in the user's space: `samples.png` for images, `samples.csv` for tables.
+pub(super) fn save_samples(folder: &Path, samples: ArrayView2<f64>, like: &Dataset) -> Result<()> {
+    if let (&[channels, height, width], true) = (like.shape(), like.is_images()) {
+        let png = image_grid(samples, [channels, height, width], 8)?;
+        return write_whole(&folder.join("samples.png"), &png);
+    }
+    let path = folder.join("samples.csv");
+    let unwritable =
+        |source: Box<dyn std::error::Error + Send + Sync>| Error::Write { path: path.clone(), source };
+    let mut table = csv::Writer::from_writer(Vec::new());
+    table.write_record(like.feature_names()).map_err(|e| unwritable(e.into()))?;
+    for row in samples.rows() {
+        table.write_record(row.iter().map(ToString::to_string)).map_err(|e| unwritable(e.into()))?;
+    }
+    let bytes = table.into_inner().map_err(|e| unwritable(e.to_string().into()))?;
+    write_whole(&path, &bytes)
+}

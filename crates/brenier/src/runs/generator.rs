@@ -1,0 +1,275 @@
+//! Training a flow or a diffusion model from data.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use ndarray::Array2;
+use onnx_grad::Model;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use rand_distr::{Distribution, StandardNormal};
+use serde::{Deserialize, Serialize};
+
+use super::{Event, Outcome, Watch, files};
+use crate::data::{Dataset, Scaling, ScalingConfig};
+use crate::error::{Error, Result, expect_shape};
+use crate::flow::{
+    CoupledPairs, Coupling, Denoising, FlowMetadata, NoisePredictor, Objective, OnnxFlow, Pairs, Quality,
+    Rectified, ScaledRows, Source, assess, flow_ends,
+};
+use crate::net::NetworkConfig;
+use crate::path::{Reference, Solver, TraceConfig, ddim, ddim_ends, trace};
+use crate::train::{Task, TrainConfig, Trained, fit, mean_loss, save_whole};
+
+/// The distribution at time 0, as it is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReferenceKind {
+    /// Independent standard normal features.
+    #[default]
+    StandardNormal,
+    /// Features uniform between -1 and 1.
+    Uniform,
+    /// The rows of a second data set.
+    Data,
+}
+
+/// What to train, and how.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct FlowRun {
+    /// Velocities or noise.
+    pub objective: Objective,
+    /// The network; what suits the data where not given. Not used where a model is given.
+    pub network: Option<NetworkConfig>,
+    /// The distribution at time 0.
+    pub reference: ReferenceKind,
+    /// Which reference point goes with which example.
+    pub coupling: Coupling,
+    /// How the scaling is fitted.
+    pub scaling: ScalingConfig,
+    /// How it is trained. Its seed is the seed of everything that is drawn.
+    pub training: TrainConfig,
+}
+
+/// A generator with its evidence.
+#[derive(Debug)]
+pub struct Generated {
+    /// How the run ended.
+    pub outcome: Outcome,
+    /// The network; absent where the run was stopped.
+    pub model: Option<Model>,
+}
+
+/// Held-out rows that are traced, and samples that are compared, when a generator is measured.
+const TRACED: usize = 32;
+const SAMPLES: usize = 256;
+/// Images of the sample grid.
+const SHOWN: usize = 64;
+/// DDIM steps when a diffusion model is measured.
+const DDIM_STEPS: usize = 50;
+/// Batches over which the held-out loss is averaged.
+const LOSS_STEPS: u64 = 8;
+
+/// Trains a flow or a diffusion model in a run folder; goes on where a run of the same settings was stopped.
+///
+/// `start` is a network to begin from; otherwise one is built. `reference` are the rows of
+/// [`ReferenceKind::Data`].
+pub fn train_generator(
+    data: &Dataset,
+    held_out: &Dataset,
+    reference: Option<&Dataset>,
+    start: Option<Model>,
+    run: &FlowRun,
+    folder: &Path,
+    watch: Watch,
+) -> Result<Generated> {
+    data.require_rows(run.training.batch.max(1), "a batch")?;
+    held_out.require_rows(4, "measuring the result on held-out data")?;
+    files::make_folder(folder)?;
+    let scaling = Scaling::fit(data, &run.scaling)?;
+    let seed = run.training.seed;
+    let network = run.network.clone().unwrap_or_else(|| NetworkConfig::for_shape(data.shape()));
+    let mut model = match &start {
+        Some(model) => model.clone(),
+        None => network.build(data.shape(), seed)?,
+    };
+    let name = match (run.reference, reference) {
+        (ReferenceKind::StandardNormal, _) => "standard-normal".to_string(),
+        (ReferenceKind::Uniform, _) => "uniform".to_string(),
+        (ReferenceKind::Data, Some(rows)) => rows.origin().to_string(),
+        (ReferenceKind::Data, None) => return Err(no_reference()),
+    };
+    let old = FlowMetadata::of(&model)?;
+    FlowMetadata {
+        shape: Some(data.shape().to_vec()),
+        scaling: Some(scaling.clone()),
+        objective: Some(run.objective),
+        level: (run.objective == Objective::Flow).then_some(1),
+        network: if start.is_none() { Some(network) } else { old.network },
+        training: serde_json::to_value(&run.training).ok(),
+        seed: Some(seed),
+        data: Some(data.fingerprint()),
+        reference: Some(name),
+        coupling: Some(describe(run.coupling)),
+    }
+    .write(&mut model)?;
+    files::write_json(&folder.join("run.json"), run)?;
+    let rows = ScaledRows::new(data.clone(), scaling.clone())?;
+    let others = reference.map(|r| ScaledRows::new(r.clone(), scaling.clone())).transpose()?;
+    let source = source(run.reference, others.as_ref())?;
+    let pairs = CoupledPairs::new(&rows, source, run.coupling, seed)?;
+    let trained = train_on(&model, &pairs, run.objective, &run.training, folder, watch)?;
+    if trained.step < run.training.steps {
+        let outcome = Outcome::stopped(trained.step, trained.progress.map(|p| p.loss));
+        return Ok(Generated { outcome, model: None });
+    }
+    let held = ScaledRows::new(held_out.clone(), scaling)?;
+    let held_pairs = CoupledPairs::new(&held, source, run.coupling, seed)?;
+    finish(trained, &held_pairs, held_out, source, run.objective, &run.training, folder, watch)
+}
+
+/// Trains a network for an objective on pairs.
+pub(super) fn train_on(
+    model: &Model,
+    pairs: &dyn Pairs,
+    objective: Objective,
+    config: &TrainConfig,
+    folder: &Path,
+    watch: Watch,
+) -> Result<Trained> {
+    let task = task(model, pairs, objective, config.seed)?;
+    let steps = config.steps;
+    fit(model, task.as_ref(), config, Some(folder), &mut |p| watch(Event::Training(*p, steps)))
+}
+
+fn task<'a>(
+    model: &Model,
+    pairs: &'a dyn Pairs,
+    objective: Objective,
+    seed: u64,
+) -> Result<Box<dyn Task + 'a>> {
+    Ok(match objective {
+        Objective::Flow => Box::new(Rectified::new(model, pairs, seed)?),
+        Objective::Ddpm => Box::new(Denoising::new(model, pairs, seed)?),
+    })
+}
+
+/// Saves the network, measures it on held-out data, and draws what there is to see.
+#[allow(clippy::too_many_arguments)] // All of a run's parts come together here, once.
+pub(super) fn finish(
+    trained: Trained,
+    held_pairs: &dyn Pairs,
+    held_out: &Dataset,
+    source: Source,
+    objective: Objective,
+    config: &TrainConfig,
+    folder: &Path,
+    watch: Watch,
+) -> Result<Generated> {
+    let file = match objective {
+        Objective::Flow => "flow.onnx",
+        Objective::Ddpm => "ddpm.onnx",
+    };
+    save_whole(&trained.model, &folder.join(file))?;
+    files::draw_loss(folder, file)?;
+    if watch(Event::Measuring) == ControlFlow::Break(()) {
+        let outcome = Outcome::stopped(trained.step, trained.progress.map(|p| p.loss));
+        return Ok(Generated { outcome, model: Some(trained.model) });
+    }
+    let task = task(&trained.model, held_pairs, objective, config.seed)?;
+    let small = TrainConfig { batch: config.batch.min(held_out.len()), ..config.clone() };
+    let loss = mean_loss(&trained.model, task.as_ref(), LOSS_STEPS, &small)?;
+    let (quality, samples) = measure(&trained.model, held_out, source, objective, config)?;
+    files::save_samples(folder, samples.slice(ndarray::s![..SHOWN.min(samples.nrows()), ..]), held_out)?;
+    let outcome = Outcome {
+        file: Some(file.to_string()),
+        step: trained.step,
+        loss: trained.progress.map(|p| p.loss),
+        quality: Some(Quality { held_out_loss: Some(loss), ..quality }),
+        accuracy: None,
+    };
+    outcome.save(folder)?;
+    Ok(Generated { outcome, model: Some(trained.model) })
+}
+
+/// Quality, and samples in the user's space.
+fn measure(
+    model: &Model,
+    held_out: &Dataset,
+    source: Source,
+    objective: Objective,
+    config: &TrainConfig,
+) -> Result<(Quality, Array2<f64>)> {
+    let rows = held_out.len().min(2 * SAMPLES);
+    let order = held_out.shuffled_order(config.seed);
+    let data = held_out.rows_f64(&order[..rows])?;
+    let references = references(source, SAMPLES, held_out.features(), config.seed)?;
+    let traced = data.slice(ndarray::s![..TRACED.min(rows), ..]);
+    match objective {
+        Objective::Flow => {
+            let flow = OnnxFlow::new(model.clone(), &config.engine)?;
+            let trace_config =
+                TraceConfig { consistency_steps: 0, reference: Reference::Other, ..TraceConfig::default() };
+            let paths = trace(&flow, traced, &trace_config)?;
+            let start = flow.to_user(references.view());
+            let samples = flow_ends(&flow, start.view(), 0.0, 1.0, &Solver::adaptive(1e-4))?;
+            Ok((assess(&paths, samples.view(), data.view(), config.seed)?, samples))
+        }
+        Objective::Ddpm => {
+            let diffusion = NoisePredictor::new(model.clone(), &config.engine)?;
+            let paths = ddim(&diffusion, traced, DDIM_STEPS)?;
+            let start = diffusion.to_user(references.view());
+            let samples = ddim_ends(&diffusion, start.view(), 0.0, 1.0, DDIM_STEPS)?;
+            Ok((assess(&paths, samples.view(), data.view(), config.seed)?, samples))
+        }
+    }
+}
+
+/// Points of the reference distribution in the network's space, drawn by the seed.
+pub(super) fn references(source: Source, rows: usize, features: usize, seed: u64) -> Result<Array2<f64>> {
+    // Another stream than that of any training step.
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    rng.set_stream(u64::MAX);
+    let mut points = Array2::zeros((rows, features));
+    match source {
+        Source::StandardNormal => points.mapv_inplace(|_| StandardNormal.sample(&mut rng)),
+        Source::Uniform { low, high } => {
+            points.mapv_inplace(|_| rng.random_range(f64::from(low)..f64::from(high)));
+        }
+        Source::Rows(reference) => {
+            let mut example = vec![0.0; features];
+            expect_shape("an example of the reference", &[features], &[reference.shape().iter().product()])?;
+            for mut row in points.rows_mut() {
+                reference.copy(rng.random_range(0..reference.len()), &mut example)?;
+                row.iter_mut().zip(&example).for_each(|(to, from)| *to = f64::from(*from));
+            }
+        }
+    }
+    Ok(points)
+}
+
+pub(super) fn source<'a>(kind: ReferenceKind, rows: Option<&'a ScaledRows>) -> Result<Source<'a>> {
+    match (kind, rows) {
+        (ReferenceKind::StandardNormal, _) => Ok(Source::StandardNormal),
+        (ReferenceKind::Uniform, _) => Ok(Source::Uniform { low: -1.0, high: 1.0 }),
+        (ReferenceKind::Data, Some(rows)) => Ok(Source::Rows(rows)),
+        (ReferenceKind::Data, None) => Err(no_reference()),
+    }
+}
+
+fn no_reference() -> Error {
+    Error::Setting {
+        name: "the reference",
+        value: "a data set that was not given".to_string(),
+        needs: "a flow between two data sets needs the rows of both",
+        hint: "give the data set with --reference",
+    }
+}
+
+pub(super) fn describe(coupling: Coupling) -> String {
+    match coupling {
+        Coupling::Independent => "independent".to_string(),
+        Coupling::OptimalTransport { group } => format!("optimal transport within {group}"),
+    }
+}

@@ -1,0 +1,201 @@
+//! The next rectification level of a flow, from pairs that the flow makes itself.
+//!
+//! Pairs are kept in the run folder, `pairs/00000.npz` and so on (arrays `z0`, `z1` in the network's space), each
+//! file whole or not there: making them may take longer than training on them, and nothing finished is lost.
+
+use std::fs::File;
+use std::io::BufWriter;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use ndarray::{Array2, Axis, concatenate, s};
+use ndarray_npy::{NpzReader, NpzWriter};
+use onnx_grad::Model;
+use serde::{Deserialize, Serialize};
+
+use super::generator::{finish, references, source, train_on};
+use super::{Event, Generated, Outcome, ReferenceKind, Watch, files};
+use crate::data::Dataset;
+use crate::error::{Error, Result, expect_shape};
+use crate::flow::{
+    CoupledPairs, Coupling, FlowMetadata, Objective, OnnxFlow, ScaledRows, StoredPairs, flow_ends,
+};
+use crate::path::Solver;
+use crate::train::TrainConfig;
+use crate::{Method, VelocityField};
+
+/// How to go on from a flow.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ReflowRun {
+    /// Pairs run forward from the reference.
+    pub generated: usize,
+    /// Pairs run backward from the data, which keep real inputs invertible.
+    pub inverted: usize,
+    /// The solver that makes the pairs.
+    pub solver: Solver,
+    /// The distribution at time 0 of the flow.
+    pub reference: ReferenceKind,
+    /// How it is trained, from the weights of the flow on. Its seed is the seed of everything that is drawn.
+    pub training: TrainConfig,
+}
+
+impl Default for ReflowRun {
+    fn default() -> Self {
+        Self {
+            generated: 5000,
+            inverted: 5000,
+            solver: Solver::fixed(Method::Heun, 10),
+            reference: ReferenceKind::default(),
+            training: TrainConfig::default(),
+        }
+    }
+}
+
+/// Pairs of one file.
+const CHUNK: usize = 256;
+
+/// Trains the next level of a flow in a run folder; goes on where a run of the same settings was stopped.
+pub fn reflow(
+    flow: &OnnxFlow,
+    data: &Dataset,
+    held_out: &Dataset,
+    reference: Option<&Dataset>,
+    run: &ReflowRun,
+    folder: &Path,
+    watch: Watch,
+) -> Result<Generated> {
+    expect_shape("a row of data", flow.shape(), data.shape())?;
+    held_out.require_rows(4, "measuring the result on held-out data")?;
+    if run.generated + run.inverted < run.training.batch {
+        return Err(Error::Setting {
+            name: "the number of pairs",
+            value: (run.generated + run.inverted).to_string(),
+            needs: "it must be at least the batch",
+            hint: "5000 generated and 5000 inverted pairs are a good beginning",
+        });
+    }
+    files::make_folder(&folder.join("pairs"))?;
+    files::write_json(&folder.join("run.json"), run)?;
+    let scaling =
+        flow.metadata().scaling.clone().map_or_else(|| crate::data::Scaling::identity(flow.shape()), Ok)?;
+    let others = reference.map(|r| ScaledRows::new(r.clone(), scaling.clone())).transpose()?;
+    let source = source(run.reference, others.as_ref())?;
+    let seed = run.training.seed;
+    let starts = references(source, run.generated, flow.features(), seed)?;
+    let order = data.shuffled_order(seed);
+    let inverted: Vec<usize> = (0..run.inverted).map(|i| order[i % order.len()]).collect();
+    let Some(pairs) = make_pairs(flow, starts, data, &inverted, run, folder, watch)? else {
+        return Ok(Generated { outcome: Outcome::stopped(0, None), model: None });
+    };
+    let model = next_level(flow, run)?;
+    let trained = train_on(&model, &pairs, Objective::Flow, &run.training, folder, watch)?;
+    if trained.step < run.training.steps {
+        let outcome = Outcome::stopped(trained.step, trained.progress.map(|p| p.loss));
+        return Ok(Generated { outcome, model: None });
+    }
+    let held = ScaledRows::new(held_out.clone(), scaling)?;
+    let held_pairs = CoupledPairs::new(&held, source, Coupling::Independent, seed)?;
+    let generated =
+        finish(trained, &held_pairs, held_out, source, Objective::Flow, &run.training, folder, watch)?;
+    without_held_out_loss(generated, folder)
+}
+
+/// The loss on independent pairs says nothing of a flow that was trained on other ones.
+fn without_held_out_loss(mut generated: Generated, folder: &Path) -> Result<Generated> {
+    if let Some(quality) = &mut generated.outcome.quality {
+        quality.held_out_loss = None;
+        generated.outcome.save(folder)?;
+    }
+    Ok(generated)
+}
+
+fn next_level(flow: &OnnxFlow, run: &ReflowRun) -> Result<Model> {
+    let mut model = flow.model().clone();
+    let old = flow.metadata().clone();
+    FlowMetadata {
+        shape: Some(flow.shape().to_vec()),
+        objective: Some(Objective::Flow),
+        level: Some(old.level.unwrap_or(1) + 1),
+        training: serde_json::to_value(run).ok(),
+        seed: Some(run.training.seed),
+        coupling: Some("the ends of the previous level's trajectories".to_string()),
+        ..old
+    }
+    .write(&mut model)?;
+    Ok(model)
+}
+
+/// Makes the pairs that are not there yet; nothing where the watch stopped it.
+fn make_pairs(
+    flow: &OnnxFlow,
+    starts: Array2<f64>,
+    data: &Dataset,
+    inverted: &[usize],
+    run: &ReflowRun,
+    folder: &Path,
+    watch: Watch,
+) -> Result<Option<StoredPairs>> {
+    let total = starts.nrows() + inverted.len();
+    let mut parts: Vec<(Array2<f32>, Array2<f32>)> = Vec::new();
+    let mut done = 0;
+    let generated_chunks = starts.nrows().div_ceil(CHUNK);
+    let chunks = generated_chunks + inverted.len().div_ceil(CHUNK);
+    for chunk in 0..chunks {
+        let path = folder.join("pairs").join(format!("{chunk:05}.npz"));
+        let part = if path.exists() {
+            read_pairs(&path)?
+        } else {
+            let (z0, z1) = if chunk < generated_chunks {
+                let first = chunk * CHUNK;
+                let z0 = starts.slice(s![first..(first + CHUNK).min(starts.nrows()), ..]);
+                let ends = flow_ends(flow, flow.to_user(z0).view(), 0.0, 1.0, &run.solver)?;
+                (z0.to_owned(), flow.to_network(ends.view()))
+            } else {
+                let first = (chunk - generated_chunks) * CHUNK;
+                let rows = data.rows_f64(&inverted[first..(first + CHUNK).min(inverted.len())])?;
+                let ends = flow_ends(flow, rows.view(), 1.0, 0.0, &run.solver)?;
+                (flow.to_network(ends.view()), flow.to_network(rows.view()))
+            };
+            let part = (z0.mapv(|v| v as f32), z1.mapv(|v| v as f32));
+            write_pairs(&path, &part)?;
+            part
+        };
+        done += part.0.nrows();
+        parts.push(part);
+        if watch(Event::Pairs(done, total)) == ControlFlow::Break(()) {
+            return Ok(None);
+        }
+    }
+    let join = |pick: fn(&(Array2<f32>, Array2<f32>)) -> &Array2<f32>| -> Result<Array2<f32>> {
+        let views: Vec<_> = parts.iter().map(|part| pick(part).view()).collect();
+        concatenate(Axis(0), &views).map_err(|_| Error::Shape {
+            what: "the pairs in the run folder".to_string(),
+            expected: vec![total, flow.features()],
+            found: views.iter().map(|v| v.nrows()).collect(),
+        })
+    };
+    let (z0, z1) = (join(|p| &p.0)?, join(|p| &p.1)?);
+    StoredPairs::new(flow.shape(), z0, z1, run.training.seed).map(Some)
+}
+
+fn read_pairs(path: &Path) -> Result<(Array2<f32>, Array2<f32>)> {
+    let unreadable =
+        |source: Box<dyn std::error::Error + Send + Sync>| Error::Read { path: path.to_owned(), source };
+    let file = File::open(path).map_err(|e| unreadable(e.into()))?;
+    let mut npz = NpzReader::new(file).map_err(|e| unreadable(e.into()))?;
+    let mut array = |name: &str| npz.by_name(name).map_err(|e| unreadable(e.into()));
+    Ok((array("z0")?, array("z1")?))
+}
+
+fn write_pairs(path: &Path, pairs: &(Array2<f32>, Array2<f32>)) -> Result<()> {
+    let unwritable =
+        |source: Box<dyn std::error::Error + Send + Sync>| Error::Write { path: path.to_owned(), source };
+    let temporary: PathBuf = path.with_extension("npz.new");
+    let file = File::create(&temporary).map_err(|e| unwritable(e.into()))?;
+    let mut npz = NpzWriter::new(BufWriter::new(file));
+    npz.add_array("z0", &pairs.0).map_err(|e| unwritable(e.into()))?;
+    npz.add_array("z1", &pairs.1).map_err(|e| unwritable(e.into()))?;
+    npz.finish().map_err(|e| unwritable(e.into()))?;
+    std::fs::rename(&temporary, path).map_err(|e| unwritable(e.into()))
+}

@@ -100,12 +100,16 @@ impl RunProgress {
         let due = self.line.is_none_or(|last| last.elapsed() >= Duration::from_secs(LINE_SECONDS));
         if self.bar.is_hidden() && !self.quiet && (due || done == total) {
             self.line = Some(Instant::now());
-            let made = (done - self.first).max(1);
-            let left = self.began.elapsed().as_secs_f64() / made as f64 * (total - done) as f64;
-            let left = Duration::from_secs(left as u64);
-            let left = indicatif::HumanDuration(left);
             let comma = if message.is_empty() { "" } else { ", " };
-            print_progress(&format!("{stage} {done}/{total}{comma}{message}, {left} left"));
+            let left = match done - self.first {
+                // The first event comes before anything can be said of the speed.
+                0 => String::new(),
+                made => {
+                    let left = self.began.elapsed().as_secs_f64() / made as f64 * (total - done) as f64;
+                    format!(", {} left", indicatif::HumanDuration(Duration::from_secs(left as u64)))
+                }
+            };
+            print_progress(&format!("{stage} {done}/{total}{comma}{message}{left}"));
         }
     }
 }

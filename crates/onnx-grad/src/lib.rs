@@ -9,6 +9,7 @@ pub mod eval;
 mod floats;
 mod grad;
 mod graph;
+mod half_weights;
 mod lower;
 pub mod proto;
 mod read;

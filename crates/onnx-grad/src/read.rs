@@ -1,7 +1,8 @@
 //! Reading ONNX: bytes to messages to [`Model`].
 //!
 //! Whatever the file's age, the graph that comes out speaks one dialect: functions are inlined
-//! ([`functions`]) and operators older than opset 18 are rewritten to their opset 18 form ([`upgrade`]).
+//! ([`functions`]), operators older than opset 18 are rewritten to their opset 18 form ([`upgrade`]), and weights
+//! stored in 16 bits are widened to what the arithmetic is in ([`half_weights`](crate::half_weights)).
 //! Everything after this module knows only that dialect.
 
 mod functions;
@@ -99,6 +100,7 @@ fn decode(bytes: Bytes, folder: Option<PathBuf>) -> Result<Model> {
         .collect::<Result<Vec<_>>>()?;
     upgrade::upgrade(&mut model)?;
     functions::inline(&mut model.graph, &functions)?;
+    crate::half_weights::widen(&mut model.graph);
     model.graph.sort()?;
     model.graph.validate()?;
     Ok(model)

@@ -99,6 +99,7 @@ pub(crate) fn run(args: &Reflow) -> Result<()> {
         inverted: args.inverted,
         solver,
         reference: kind,
+        half_weights: args.training.half_weights(),
         training: args.training.config(data.is_images(), &args.engine),
     };
     let mut progress = RunProgress::new(StopKey::listen()?, args.quiet);

@@ -143,6 +143,9 @@ pub(crate) struct TrainingArgs {
     /// Keep the network every so many steps
     #[arg(long, value_name = "STEPS", default_value_t = 0)]
     keep_every: u64,
+    /// Store weights in 16 bits: half the size, rounded to three digits
+    #[arg(long)]
+    half_weights: bool,
     /// Write a checkpoint every so many steps
     #[arg(long, value_name = "STEPS", default_value_t = 200)]
     checkpoint_every: u64,
@@ -151,6 +154,10 @@ pub(crate) struct TrainingArgs {
 impl TrainingArgs {
     pub(crate) fn seed(&self) -> u64 {
         self.seed
+    }
+
+    pub(crate) fn half_weights(&self) -> bool {
+        self.half_weights
     }
 
     /// What the flags mean, over the defaults for a network on images or on rows.
@@ -195,6 +202,7 @@ pub(crate) fn run(args: &Train) -> Result<()> {
                 augment: Augment { flip: args.flip, shift: args.shift },
                 smoothing: 0.05,
                 scaling,
+                half_weights: args.training.half_weights(),
                 training,
             };
             train_classifier(&data, &held_out, start, &run, &args.output, &mut watch)?.0
@@ -213,7 +221,9 @@ pub(crate) fn run(args: &Train) -> Result<()> {
                 Couple::Ot => Coupling::OptimalTransport { group: args.group.unwrap_or(training.batch) },
             };
             let network = args.network.flow(data.shape())?;
-            let run = FlowRun { objective, network, reference: kind, coupling, scaling, training };
+            let half_weights = args.training.half_weights();
+            let run =
+                FlowRun { objective, network, reference: kind, coupling, scaling, half_weights, training };
             train_generator(&data, &held_out, rows.as_ref(), start, &run, &args.output, &mut watch)?.outcome
         }
     };

@@ -9,7 +9,7 @@ use super::{Event, Outcome, Watch, files};
 use crate::classify::{Augment, Classification, ClassifierConfig, accuracy};
 use crate::data::{Dataset, Scaling, ScalingConfig};
 use crate::error::Result;
-use crate::train::{TrainConfig, fit, save_whole};
+use crate::train::{TrainConfig, fit};
 
 /// What to train, and how.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -23,6 +23,8 @@ pub struct ClassifierRun {
     pub smoothing: f64,
     /// How the scaling is fitted, which becomes part of the network.
     pub scaling: ScalingConfig,
+    /// Store weights in 16 bits.
+    pub half_weights: bool,
     /// How it is trained.
     pub training: TrainConfig,
 }
@@ -65,7 +67,7 @@ pub fn train_classifier(
     if trained.step < steps {
         return Ok((Outcome::stopped(trained.step, loss), None));
     }
-    save_whole(&trained.model, &folder.join("classifier.onnx"))?;
+    let model = files::save_network(trained.model, run.half_weights, &folder.join("classifier.onnx"))?;
     files::draw_loss(folder, "classifier.onnx")?;
     _ = watch(Event::Measuring);
     let outcome = Outcome {
@@ -73,8 +75,8 @@ pub fn train_classifier(
         step: trained.step,
         loss,
         quality: None,
-        accuracy: Some(accuracy(&trained.model, held_out, &run.training.engine)?),
+        accuracy: Some(accuracy(&model, held_out, &run.training.engine)?),
     };
     outcome.save(folder)?;
-    Ok((outcome, Some(trained.model)))
+    Ok((outcome, Some(model)))
 }

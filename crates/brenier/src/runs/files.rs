@@ -4,12 +4,13 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 
 use ndarray::ArrayView2;
+use onnx_grad::Model;
 use serde::Serialize;
 
 use crate::data::Dataset;
 use crate::error::{Error, Result};
 use crate::report::{Chart, Mark, Scale, Series, image_grid};
-use crate::train::Progress;
+use crate::train::{Progress, save_whole};
 
 /// Writes a file whole or not at all.
 pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
@@ -29,6 +30,15 @@ pub(super) fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
 /// The folder, made where it is missing.
 pub(super) fn make_folder(path: &Path) -> Result<()> {
     std::fs::create_dir_all(path).map_err(|e| Error::Write { path: path.to_owned(), source: e.into() })
+}
+
+/// Saves a network, its weights in 16 bits where asked for, and gives back what a reader of the file gets.
+pub(super) fn save_network(mut model: Model, half: bool, path: &Path) -> Result<Model> {
+    if half {
+        model.halve_weights();
+    }
+    save_whole(&model, path)?;
+    Ok(Model::load(path)?)
 }
 
 /// Draws `loss.svg` from `metrics.jsonl`.

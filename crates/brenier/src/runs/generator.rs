@@ -19,7 +19,7 @@ use crate::flow::{
 };
 use crate::net::NetworkConfig;
 use crate::path::{Reference, Solver, TraceConfig, ddim, ddim_ends, trace};
-use crate::train::{Task, TrainConfig, Trained, fit, mean_loss, save_whole};
+use crate::train::{Task, TrainConfig, Trained, fit, mean_loss};
 
 /// The distribution at time 0, as it is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
@@ -48,6 +48,8 @@ pub struct FlowRun {
     pub coupling: Coupling,
     /// How the scaling is fitted.
     pub scaling: ScalingConfig,
+    /// Store weights in 16 bits.
+    pub half_weights: bool,
     /// How it is trained. Its seed is the seed of everything that is drawn.
     pub training: TrainConfig,
 }
@@ -62,7 +64,7 @@ pub struct Generated {
 }
 
 /// Held-out rows that are traced, and samples that are compared, when a generator is measured.
-const TRACED: usize = 32;
+const TRACED: usize = 16;
 const SAMPLES: usize = 256;
 /// Images of the sample grid.
 const SHOWN: usize = 64;
@@ -126,7 +128,8 @@ pub fn train_generator(
     }
     let held = ScaledRows::new(held_out.clone(), scaling)?;
     let held_pairs = CoupledPairs::new(&held, source, run.coupling, seed)?;
-    finish(trained, &held_pairs, held_out, source, run.objective, &run.training, folder, watch)
+    let end = End { held_out, source, objective: run.objective, half_weights: run.half_weights, folder };
+    finish(trained, &held_pairs, &run.training, end, watch)
 }
 
 /// Trains a network for an objective on pairs.
@@ -155,42 +158,48 @@ fn task<'a>(
     })
 }
 
+/// What the end of a run needs to know beside the training.
+pub(super) struct End<'a> {
+    pub(super) held_out: &'a Dataset,
+    pub(super) source: Source<'a>,
+    pub(super) objective: Objective,
+    pub(super) half_weights: bool,
+    pub(super) folder: &'a Path,
+}
+
 /// Saves the network, measures it on held-out data, and draws what there is to see.
-#[allow(clippy::too_many_arguments)] // All of a run's parts come together here, once.
 pub(super) fn finish(
     trained: Trained,
     held_pairs: &dyn Pairs,
-    held_out: &Dataset,
-    source: Source,
-    objective: Objective,
     config: &TrainConfig,
-    folder: &Path,
+    end: End,
     watch: Watch,
 ) -> Result<Generated> {
+    let End { held_out, source, objective, half_weights, folder } = end;
     let file = match objective {
         Objective::Flow => "flow.onnx",
         Objective::Ddpm => "ddpm.onnx",
     };
-    save_whole(&trained.model, &folder.join(file))?;
+    let model = files::save_network(trained.model, half_weights, &folder.join(file))?;
     files::draw_loss(folder, file)?;
+    let loss = trained.progress.map(|p| p.loss);
     if watch(Event::Measuring) == ControlFlow::Break(()) {
-        let outcome = Outcome::stopped(trained.step, trained.progress.map(|p| p.loss));
-        return Ok(Generated { outcome, model: Some(trained.model) });
+        return Ok(Generated { outcome: Outcome::stopped(trained.step, loss), model: Some(model) });
     }
-    let task = task(&trained.model, held_pairs, objective, config.seed)?;
+    let task = task(&model, held_pairs, objective, config.seed)?;
     let small = TrainConfig { batch: config.batch.min(held_out.len()), ..config.clone() };
-    let loss = mean_loss(&trained.model, task.as_ref(), LOSS_STEPS, &small)?;
-    let (quality, samples) = measure(&trained.model, held_out, source, objective, config)?;
+    let held_out_loss = mean_loss(&model, task.as_ref(), LOSS_STEPS, &small)?;
+    let (quality, samples) = measure(&model, held_out, source, objective, config)?;
     files::save_samples(folder, samples.slice(ndarray::s![..SHOWN.min(samples.nrows()), ..]), held_out)?;
     let outcome = Outcome {
         file: Some(file.to_string()),
         step: trained.step,
-        loss: trained.progress.map(|p| p.loss),
-        quality: Some(Quality { held_out_loss: Some(loss), ..quality }),
+        loss,
+        quality: Some(Quality { held_out_loss: Some(held_out_loss), ..quality }),
         accuracy: None,
     };
     outcome.save(folder)?;
-    Ok(Generated { outcome, model: Some(trained.model) })
+    Ok(Generated { outcome, model: Some(model) })
 }
 
 /// Quality, and samples in the user's space.
@@ -213,7 +222,7 @@ fn measure(
                 TraceConfig { consistency_steps: 0, reference: Reference::Other, ..TraceConfig::default() };
             let paths = trace(&flow, traced, &trace_config)?;
             let start = flow.to_user(references.view());
-            let samples = flow_ends(&flow, start.view(), 0.0, 1.0, &Solver::adaptive(1e-4))?;
+            let samples = flow_ends(&flow, start.view(), 0.0, 1.0, &Solver::adaptive(1e-3))?;
             Ok((assess(&paths, samples.view(), data.view(), config.seed)?, samples))
         }
         Objective::Ddpm => {

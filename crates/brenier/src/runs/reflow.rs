@@ -13,7 +13,7 @@ use ndarray_npy::{NpzReader, NpzWriter};
 use onnx_grad::Model;
 use serde::{Deserialize, Serialize};
 
-use super::generator::{finish, references, source, train_on};
+use super::generator::{End, finish, references, source, train_on};
 use super::{Event, Generated, Outcome, ReferenceKind, Watch, files};
 use crate::data::Dataset;
 use crate::error::{Error, Result, expect_shape};
@@ -36,6 +36,8 @@ pub struct ReflowRun {
     pub solver: Solver,
     /// The distribution at time 0 of the flow.
     pub reference: ReferenceKind,
+    /// Store weights in 16 bits.
+    pub half_weights: bool,
     /// How it is trained, from the weights of the flow on. Its seed is the seed of everything that is drawn.
     pub training: TrainConfig,
 }
@@ -47,6 +49,7 @@ impl Default for ReflowRun {
             inverted: 5000,
             solver: Solver::fixed(Method::Heun, 10),
             reference: ReferenceKind::default(),
+            half_weights: false,
             training: TrainConfig::default(),
         }
     }
@@ -96,8 +99,9 @@ pub fn reflow(
     }
     let held = ScaledRows::new(held_out.clone(), scaling)?;
     let held_pairs = CoupledPairs::new(&held, source, Coupling::Independent, seed)?;
-    let generated =
-        finish(trained, &held_pairs, held_out, source, Objective::Flow, &run.training, folder, watch)?;
+    let objective = Objective::Flow;
+    let end = End { held_out, source, objective, half_weights: run.half_weights, folder };
+    let generated = finish(trained, &held_pairs, &run.training, end, watch)?;
     without_held_out_loss(generated, folder)
 }
 

@@ -100,7 +100,7 @@ pub(crate) fn run(args: &Reflow) -> Result<()> {
         solver,
         reference: kind,
         half_weights: args.training.half_weights(),
-        training: args.training.config(data.is_images(), &args.engine),
+        training: args.training.config(&data, &args.engine),
     };
     let mut progress = RunProgress::new(StopKey::listen()?, args.quiet);
     let result =

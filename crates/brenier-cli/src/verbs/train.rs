@@ -160,12 +160,15 @@ impl TrainingArgs {
         self.half_weights
     }
 
-    /// What the flags mean, over the defaults for a network on images or on rows.
-    pub(crate) fn config(&self, images: bool, engine: &EngineArgs) -> TrainConfig {
-        let (steps, batch, learning_rate) = if images { (5000, 64, 1e-3) } else { (4000, 256, 2e-3) };
+    /// What the flags mean, over the defaults for these data.
+    pub(crate) fn config(&self, data: &Dataset, engine: &EngineArgs) -> TrainConfig {
+        let (steps, batch, learning_rate) =
+            if data.is_images() { (5000, 64, 1e-3) } else { (4000, 256, 2e-3) };
+        let steps = self.steps.unwrap_or(steps);
         TrainConfig {
-            steps: self.steps.unwrap_or(steps),
-            batch: self.batch.unwrap_or(batch),
+            steps,
+            warmup_steps: (steps / 10).min(200),
+            batch: self.batch.unwrap_or(batch.min(data.len())),
             learning_rate: self.learning_rate.unwrap_or(learning_rate),
             weight_decay: self.weight_decay.unwrap_or(0.0),
             micro_batch: self.micro_batch,
@@ -189,7 +192,7 @@ pub(crate) fn run(args: &Train) -> Result<()> {
         held_out.len(),
         data.shape()
     ));
-    let training = args.training.config(data.is_images(), &args.engine);
+    let training = args.training.config(&data, &args.engine);
     let constants = if args.keep_constants { Constants::Keep } else { Constants::Refuse };
     let scaling = ScalingConfig { constants, ..ScalingConfig::default() };
     let start = args.network.model()?;

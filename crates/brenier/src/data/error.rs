@@ -7,7 +7,7 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum DataError {
     /// A file or folder is in no format that is read.
-    #[error("{} is in no format that is read: {reason}\nhint: {hint}", path.display())]
+    #[error("{} cannot be read as data: {reason}\nhint: {hint}", path.display())]
     Unrecognised {
         /// The file or folder.
         path: PathBuf,

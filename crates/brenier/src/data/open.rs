@@ -6,7 +6,7 @@ use super::{
     Color, DataError, Dataset, Layout, Missing, OpenOptions, Part, cifar, csv, file, idx, images, numpy,
     parquet,
 };
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 const READ: &str = "give a folder of images, IDX or CIFAR files, or a csv, tsv, parquet, npy, npz, idx, png, jpeg or \
                     pgm file";
@@ -102,8 +102,12 @@ fn find(path: &Path) -> Result<Found> {
         return Ok(Found::ImageFolder);
     }
     if !path.exists() {
-        let source = std::io::Error::from(std::io::ErrorKind::NotFound);
-        return Err(Error::Read { path: path.to_path_buf(), source: source.into() });
+        return Err(DataError::Unrecognised {
+            path: path.to_path_buf(),
+            reason: "there is no such file or folder".into(),
+            hint: READ,
+        }
+        .into());
     }
     if let Some(batch) = cifar::recognise(path) {
         return Ok(Found::CifarFile(batch));

@@ -202,7 +202,8 @@ pub(super) fn finish(
     Ok(Generated { outcome, model: Some(model) })
 }
 
-/// Quality, and samples in the user's space.
+/// Quality (distances between samples in the network's space, where features have one unit), and samples in the
+/// user's space.
 fn measure(
     model: &Model,
     held_out: &Dataset,
@@ -223,14 +224,16 @@ fn measure(
             let paths = trace(&flow, traced, &trace_config)?;
             let start = flow.to_user(references.view());
             let samples = flow_ends(&flow, start.view(), 0.0, 1.0, &Solver::adaptive(1e-3))?;
-            Ok((assess(&paths, samples.view(), data.view(), config.seed)?, samples))
+            let (made, real) = (flow.to_network(samples.view()), flow.to_network(data.view()));
+            Ok((assess(&paths, made.view(), real.view(), config.seed)?, samples))
         }
         Objective::Ddpm => {
             let diffusion = NoisePredictor::new(model.clone(), &config.engine)?;
             let paths = ddim(&diffusion, traced, DDIM_STEPS)?;
             let start = diffusion.to_user(references.view());
             let samples = ddim_ends(&diffusion, start.view(), 0.0, 1.0, DDIM_STEPS)?;
-            Ok((assess(&paths, samples.view(), data.view(), config.seed)?, samples))
+            let (made, real) = (diffusion.to_network(samples.view()), diffusion.to_network(data.view()));
+            Ok((assess(&paths, made.view(), real.view(), config.seed)?, samples))
         }
     }
 }

@@ -50,13 +50,14 @@ pub use evaluate::relative_attribution_error;
 pub use fingerprint::{fingerprint, fingerprint_row};
 pub use flow::{FieldFn, VelocityField};
 pub use path::{
-    Line, Method, Path, PathEvidence, Polyline, Reference, Reparameterised, Solver, Stepping, Tableau, Trace,
-    TraceConfig, TraceMode, Trajectory, curvature, flow_consistency_error, geometric_path_straightness,
-    kinetic_action, load_traces, reference_deviation, relative_field_error, sample, save_traces, solve,
-    trace,
+    BlurPath, Border, JoinedGraph, Line, Method, NeighbourGraph, Path, PathEvidence, Polyline, Reference,
+    Reparameterised, Solver, Stepping, Tableau, Trace, TraceConfig, TraceMode, Trajectory, curvature,
+    flow_consistency_error, geometric_path_straightness, kinetic_action, load_traces, reference_deviation,
+    relative_field_error, sample, save_traces, solve, trace,
 };
 pub use predictor::{
-    BlockedNode, Inspection, InterfaceValue, OnnxPredictor, PredictorConfig, Score, ScoreFn, ValueAndGradient,
+    BlockedNode, Inspection, InterfaceValue, LayerPredictor, LayerValues, OnnxPredictor, PredictorConfig,
+    Score, ScoreFn, ValueAndGradient,
 };
 
 // The README's Rust example compiles.

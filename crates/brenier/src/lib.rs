@@ -29,7 +29,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
-mod attribute;
+pub mod attribute;
 pub mod classify;
 pub mod data;
 pub mod engine;
@@ -45,19 +45,23 @@ pub mod report;
 pub mod runs;
 pub mod train;
 
-pub use attribute::{Certificate, Explanation, Limits, PathIntegral, Request, Rule, Verdict, gauss_legendre};
+pub use attribute::{
+    Certificate, Completeness, Explanation, Limits, PathCertificate, PathIntegral, Request, Rule, Sampling,
+    Verdict, gauss_legendre,
+};
 pub use error::{Error, Result};
 pub use evaluate::relative_attribution_error;
 pub use fingerprint::{fingerprint, fingerprint_row};
 pub use flow::{FieldFn, VelocityField};
 pub use path::{
-    DdimPath, Line, Method, Path, PathEvidence, Polyline, Reference, Reparameterised, Solver, Stepping,
-    Tableau, Trace, TraceConfig, TraceMode, Trajectory, curvature, ddim, ddim_ends, flow_consistency_error,
-    geometric_path_straightness, kinetic_action, load_traces, reference_deviation, relative_field_error,
-    sample, save_traces, solve, trace,
+    BlurPath, Border, DdimPath, JoinedGraph, Line, Method, NeighbourGraph, Path, PathEvidence, Polyline,
+    Reference, Reparameterised, Solver, Stepping, Tableau, Trace, TraceConfig, TraceMode, Trajectory,
+    curvature, ddim, ddim_ends, flow_consistency_error, geometric_path_straightness, kinetic_action,
+    load_traces, reference_deviation, relative_field_error, sample, save_traces, solve, trace,
 };
 pub use predictor::{
-    BlockedNode, Inspection, InterfaceValue, OnnxPredictor, PredictorConfig, Score, ScoreFn, ValueAndGradient,
+    BlockedNode, Inspection, InterfaceValue, LayerPredictor, LayerValues, OnnxPredictor, PredictorConfig,
+    Score, ScoreFn, ValueAndGradient,
 };
 
 // The README's Rust example compiles.

@@ -5,11 +5,14 @@
 //! ```
 //!
 //! The integrator needs a point and a tangent at any time, and nothing else: whatever gives both is a path.
-//! Straight lines give Integrated Gradients, traces of a flow give transport-geodesic credit.
+//! Straight lines give Integrated Gradients, traces of a flow give transport-geodesic credit, a blur that recedes
+//! gives Blur IG, the cheapest way through the data Geodesic IG.
 
+mod blur;
 mod ddim;
 mod diagnostics;
 mod line;
+mod neighbours;
 mod polyline;
 mod reparameterised;
 mod solver;
@@ -20,6 +23,7 @@ mod trajectory;
 use ndarray::{Array1, Array2};
 use serde::{Deserialize, Serialize};
 
+pub use blur::{BlurPath, Border};
 pub use ddim::{DdimPath, ddim, ddim_ends};
 pub(crate) use diagnostics::geometry;
 pub use diagnostics::{
@@ -27,6 +31,7 @@ pub use diagnostics::{
     relative_field_error, sample,
 };
 pub use line::Line;
+pub use neighbours::{JoinedGraph, NeighbourGraph};
 pub use polyline::Polyline;
 pub use reparameterised::Reparameterised;
 pub use solver::{Solver, Stepping, solve};

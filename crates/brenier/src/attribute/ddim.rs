@@ -1,0 +1,77 @@
+//! DDIM: the path integral along the deterministic trajectory of a diffusion model.
+//!
+//! ```text
+//! x_b = alpha_b (x_a - sigma_a e) / alpha_a + sigma_b e,  e = eps(x_a, t_a);     Phi = int grad f(gamma) * d gamma
+//! ```
+//!
+//! `gamma` is the polyline through the states of the inversion, from noise at time 0 to the input at time 1. The
+//! paper's diffusion baseline.
+
+use ndarray::{ArrayView2, s};
+use serde::{Deserialize, Serialize};
+
+use super::integrated_gradients::requests;
+use super::rows::{MICRO_BATCH, check_inputs};
+use super::{Allocation, Context, Explanation};
+use crate::path::ddim;
+use crate::predictor::Score;
+use crate::{Error, Result};
+
+/// Credit along a DDIM trajectory.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Ddim {
+    /// Steps of the inversion.
+    pub inversion_steps: usize,
+    /// How credit is given along the trajectory.
+    pub allocation: Allocation,
+}
+
+impl Default for Ddim {
+    /// 50 steps.
+    fn default() -> Self {
+        Self { inversion_steps: 50, allocation: Allocation::default() }
+    }
+}
+
+impl Ddim {
+    /// The name on the command line and in certificates.
+    pub const NAME: &'static str = "ddim";
+
+    /// Explains each row of `inputs`; inputs are inverted a micro-batch at a time.
+    ///
+    /// # Errors
+    /// If the context has no diffusion model, or one of another shape.
+    pub fn explain(
+        &self,
+        score: &dyn Score,
+        inputs: ArrayView2<f64>,
+        targets: &[usize],
+        context: &Context,
+    ) -> Result<Vec<Explanation>> {
+        check_inputs(score, inputs, targets)?;
+        let refuse = |reason: String, remedy| Error::Method { method: Self::NAME.to_string(), reason, remedy };
+        let Some(model) = context.diffusion else {
+            return Err(refuse(
+                "there is no diffusion model to follow".to_string(),
+                "give one that was trained on the model's data (--flow ddpm.onnx)",
+            ));
+        };
+        if model.shape() != score.shape() {
+            return Err(refuse(
+                format!("the diffusion model is for inputs of shape {:?}, the model for {:?}", model.shape(), score.shape()),
+                "use a diffusion model that was trained on this model's data",
+            ));
+        }
+        let mut explanations = Vec::with_capacity(targets.len());
+        for first in (0..targets.len()).step_by(MICRO_BATCH) {
+            let last = (first + MICRO_BATCH).min(targets.len());
+            let paths = ddim(model, inputs.slice(s![first..last, ..]), self.inversion_steps)
+                .map_err(|e| e.counted_from(first))?;
+            let mut requests = requests(&paths, &targets[first..last]);
+            requests.iter_mut().for_each(|request| request.example += first);
+            explanations.extend(self.allocation.explain_all(Self::NAME, score, &requests)?);
+        }
+        Ok(explanations)
+    }
+}

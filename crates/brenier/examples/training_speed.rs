@@ -1,4 +1,5 @@
-//! Times training steps: `training_speed mlp|unet rten|ort BATCH STEPS [WIDTH [MICRO_BATCH]]`, on random data.
+//! Times training steps: `training_speed mlp|unet rten|ort BATCH STEPS [WIDTH [PATCH [LEVELS [MICRO_BATCH]]]]`, on
+//! random data.
 //!
 //! The MLP is for 10 features, the U-Net for images of 3x32x32. Prints a line of JSON.
 #![allow(clippy::print_stdout)] // The result goes to standard output.
@@ -15,10 +16,16 @@ use rand_distr::{Distribution, StandardNormal};
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [network, engine, batch, steps, rest @ ..] = arguments.as_slice() else {
-        return Err("usage: training_speed mlp|unet rten|ort BATCH STEPS [WIDTH [MICRO_BATCH]]".into());
+        return Err(
+            "usage: training_speed mlp|unet rten|ort BATCH STEPS [WIDTH [PATCH [LEVELS [MICRO_BATCH]]]]"
+                .into(),
+        );
     };
     let width: Option<usize> = rest.first().map(|w| w.parse()).transpose()?;
-    let micro_batch: Option<usize> = rest.get(1).map(|m| m.parse()).transpose()?;
+    let patch: Option<usize> = rest.get(1).map(|p| p.parse()).transpose()?;
+    let levels: Option<Vec<usize>> =
+        rest.get(2).map(|l| l.split(',').map(str::parse).collect::<Result<_, _>>()).transpose()?;
+    let micro_batch: Option<usize> = rest.get(3).map(|m| m.parse()).transpose()?;
     let (config, shape): (NetworkConfig, &[usize]) = match network.as_str() {
         "mlp" => {
             let default = MlpConfig::default();
@@ -26,10 +33,13 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         "unet" => {
             let default = UnetConfig::default();
-            (
-                NetworkConfig::Unet(UnetConfig { width: width.unwrap_or(default.width), ..default }),
-                &[3, 32, 32],
-            )
+            let config = UnetConfig {
+                width: width.unwrap_or(default.width),
+                patch: patch.unwrap_or(default.patch),
+                multipliers: levels.unwrap_or(default.multipliers.clone()),
+                ..default
+            };
+            (NetworkConfig::Unet(config), &[3, 32, 32])
         }
         other => return Err(format!("there is no network '{other}'").into()),
     };

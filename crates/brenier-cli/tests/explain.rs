@@ -74,7 +74,7 @@ fn the_left_rule_takes_its_steps() {
     let certificates: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
     assert_eq!(certificates[0]["gradient_evaluations"], 50);
     assert_eq!(certificates[0]["target"], 2);
-    assert_eq!(certificates[0]["rule"]["rule"], "left");
+    assert_eq!(certificates[0]["path"]["rule"]["rule"], "left");
 }
 
 /// A trace is made once and used for several models: the path does not depend on the predictor.

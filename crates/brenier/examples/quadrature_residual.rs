@@ -72,7 +72,7 @@ fn run(case: &Case, rule: Rule) -> Result<(f64, f64, f64, f64)> {
     Ok((
         certificate.gradient_evaluations as f64,
         certificate.score_evaluations as f64,
-        certificate.relative_residual.unwrap_or(0.0),
+        certificate.completeness.and_then(|c| c.relative_residual).unwrap_or(0.0),
         relative_attribution_error(explanation.values.view(), case.truth.view())?,
     ))
 }

@@ -5,6 +5,6 @@ mod explanation;
 mod path_integral;
 mod rule;
 
-pub use explanation::{Certificate, Explanation, Limits, Verdict};
+pub use explanation::{Certificate, Completeness, Explanation, Limits, PathCertificate, Sampling, Verdict};
 pub use path_integral::{PathIntegral, Request};
 pub use rule::{Rule, gauss_legendre};

@@ -29,7 +29,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
-mod attribute;
+pub mod attribute;
 pub mod data;
 pub mod engine;
 mod error;
@@ -41,7 +41,10 @@ mod path;
 mod predictor;
 pub mod report;
 
-pub use attribute::{Certificate, Explanation, Limits, PathIntegral, Request, Rule, Verdict, gauss_legendre};
+pub use attribute::{
+    Certificate, Completeness, Explanation, Limits, PathCertificate, PathIntegral, Request, Rule, Sampling,
+    Verdict, gauss_legendre,
+};
 pub use error::{Error, Result};
 pub use evaluate::relative_attribution_error;
 pub use fingerprint::{fingerprint, fingerprint_row};

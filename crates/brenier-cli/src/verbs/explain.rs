@@ -314,15 +314,19 @@ fn text(explanations: &[Explanation]) -> Result<String> {
     )?;
     for explanation in explanations {
         let c = &explanation.certificate;
-        let residual = c.relative_residual.map_or("-".to_string(), |r| format!("{:.3} %", 100.0 * r));
+        let number = |value: Option<f64>| value.map_or("-".to_string(), |v| format!("{v:.5}"));
+        let reference = number(c.completeness.map(|c| c.reference_score));
+        let credit = number(c.completeness.map(|c| c.credit_sum));
+        let residual = c.completeness.and_then(|c| c.relative_residual);
+        let residual = residual.map_or("-".to_string(), |r| format!("{:.3} %", 100.0 * r));
         let verdict = match &c.verdict {
             Verdict::Pass => "pass".to_string(),
             Verdict::Warn { reasons } => format!("warn: {}", reasons.join("; ")),
         };
         writeln!(
             out,
-            "{:>7}  {:>6}  {:>11.5}  {:>11.5}  {:>11.5}  {residual:>9}  {:>9}  {verdict}",
-            c.example, c.target, c.score, c.reference_score, c.credit_sum, c.gradient_evaluations
+            "{:>7}  {:>6}  {:>11.5}  {reference:>11}  {credit:>11}  {residual:>9}  {:>9}  {verdict}",
+            c.example, c.target, c.score, c.gradient_evaluations
         )?;
     }
     Ok(out)

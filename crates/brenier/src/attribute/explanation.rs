@@ -1,11 +1,15 @@
 //! What an explanation is: the credit of each feature, and the evidence that it can be trusted.
 //!
 //! ```text
-//! residual = | sum_i Phi_i - (f(gamma(1)) - f(gamma(0))) |
+//! residual = | sum_i Phi_i - (f(x) - reference score) |
 //! ```
 //!
+//! Every method returns the same [`Explanation`]. What not every method has is optional: a reference, a claim
+//! that credit sums to the score's change ([`Completeness`]), a path ([`PathCertificate`]), draws
+//! ([`Sampling`]). What is absent is not judged: a gradient does not fail for a sum that it never promised.
+//!
 //! Completeness is necessary, not sufficient: it says that the accounting balances. The certificate therefore
-//! also carries how the path was made and how far it can be trusted, and a verdict in words.
+//! also carries how the credit was made and how far it can be trusted, and a verdict in words.
 
 use ndarray::Array1;
 use serde::{Deserialize, Serialize};
@@ -13,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use super::Rule;
 use crate::path::PathEvidence;
 
-/// The credit of each feature for the score's change from the reference to the input.
+/// The credit of each feature of one input for one score.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Explanation {
     /// The credit of each feature, flat.
@@ -21,12 +25,16 @@ pub struct Explanation {
     pub values: Array1<f64>,
     /// How the features fold back into an image or a row.
     pub shape: Vec<usize>,
-    /// Where the path begins, flat.
-    #[serde(with = "flat")]
-    pub reference: Array1<f64>,
-    /// Where it ends: the input, flat.
+    /// What the input is compared with, flat: where the path begins, what replaces removed features. Absent
+    /// for methods that compare with nothing, or with many.
+    #[serde(with = "maybe_flat")]
+    pub reference: Option<Array1<f64>>,
+    /// The input, flat.
     #[serde(with = "flat")]
     pub input: Array1<f64>,
+    /// The standard error of each feature's credit, flat, where credit is a mean over draws or flows.
+    #[serde(with = "maybe_flat")]
+    pub standard_errors: Option<Array1<f64>>,
     /// The evidence.
     pub certificate: Certificate,
 }
@@ -34,41 +42,28 @@ pub struct Explanation {
 /// The evidence for one explanation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Certificate {
+    /// The method's name, as on the command line.
+    pub method: String,
     /// Which example of the run, counted from 0.
     pub example: usize,
     /// Which output was explained.
     pub target: usize,
     /// Pass, or warn with the reasons.
     pub verdict: Verdict,
-    /// The score at the reference.
-    pub reference_score: f64,
     /// The score at the input.
     pub score: f64,
-    /// The sum of all credit.
-    pub credit_sum: f64,
-    /// `|credit_sum - (score - reference_score)|`.
-    pub residual: f64,
-    /// The residual divided by the score's change; absent when the score does not change at all.
-    pub relative_residual: Option<f64>,
-    /// Adaptive rule only: root of the summed squares of the segments' own residuals, relative like the
-    /// residual. The residual may be small because errors cancel; this one cannot.
-    pub relative_disagreement: Option<f64>,
-    /// The quadrature rule.
-    pub rule: Rule,
-    /// What the adaptive rule settled on, in words.
-    pub rule_used: String,
+    /// Whether credit sums to the score's change, where the method claims it. In JSON its fields stand beside
+    /// the others.
+    #[serde(flatten)]
+    pub completeness: Option<Completeness>,
     /// Evaluations of the gradient (each gives its score for free).
     pub gradient_evaluations: usize,
     /// Evaluations of the score alone.
     pub score_evaluations: usize,
-    /// How the path came to be.
-    pub path: PathEvidence,
-    /// Kinetic action of the path on a uniform grid of 50 steps.
-    pub kinetic_action: f64,
-    /// Length over distance on the same grid; 1 for a straight path. Absent for a path that returns to its start.
-    pub geometric_path_straightness: Option<f64>,
-    /// The seed of the run, where something was drawn.
-    pub seed: Option<u64>,
+    /// The path and the quadrature along it, where the method has one path.
+    pub path: Option<PathCertificate>,
+    /// The draws, where something was drawn.
+    pub sampling: Option<Sampling>,
     /// The engine that ran the networks.
     pub engine: Option<String>,
     /// Version of this library.
@@ -79,6 +74,66 @@ pub struct Certificate {
     pub flow_hash: Option<String>,
     /// Fingerprint of the input.
     pub input_hash: Option<String>,
+}
+
+/// The accounting of a method whose credit claims to sum to the score's change.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Completeness {
+    /// The score at the reference; the mean of the scores for a method with many.
+    pub reference_score: f64,
+    /// The sum of all credit.
+    pub credit_sum: f64,
+    /// `|credit_sum - (score - reference_score)|`.
+    pub residual: f64,
+    /// The residual divided by the score's change; absent when the score does not change at all.
+    pub relative_residual: Option<f64>,
+}
+
+/// The evidence of a method that integrates along one path.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PathCertificate {
+    /// The quadrature rule.
+    pub rule: Rule,
+    /// What the adaptive rule settled on, in words.
+    pub rule_used: String,
+    /// Adaptive rule only: root of the summed squares of the segments' own residuals, relative like the
+    /// residual. The residual may be small because errors cancel; this one cannot.
+    pub relative_disagreement: Option<f64>,
+    /// Kinetic action of the path on a uniform grid of 50 steps.
+    pub kinetic_action: f64,
+    /// Length over distance on the same grid; 1 for a straight path. Absent for a path that returns to its start.
+    pub geometric_path_straightness: Option<f64>,
+    /// How the path came to be. In JSON its fields stand beside the others.
+    #[serde(flatten)]
+    pub evidence: PathEvidence,
+}
+
+/// The evidence of a method that draws.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Sampling {
+    /// The seed of the run. An example's draws follow from it and the example's number.
+    pub seed: u64,
+    /// The number of draws for this explanation.
+    pub samples: usize,
+    /// The mean over the features of the standard error of their credit; absent where it is not estimated.
+    pub mean_standard_error: Option<f64>,
+}
+
+impl Completeness {
+    /// The account of this credit for the score's change.
+    pub fn new(credit_sum: f64, reference_score: f64, score: f64) -> Self {
+        let change = score - reference_score;
+        let residual = (credit_sum - change).abs();
+        let relative_residual = (change != 0.0).then(|| residual / change.abs());
+        Self { reference_score, credit_sum, residual, relative_residual }
+    }
+}
+
+impl Sampling {
+    /// Draws with the standard errors of their mean, where they are estimated.
+    pub fn new(seed: u64, samples: usize, standard_errors: Option<&Array1<f64>>) -> Self {
+        Self { seed, samples, mean_standard_error: standard_errors.and_then(|errors| errors.mean()) }
+    }
 }
 
 /// Whether the explanation can be trusted.
@@ -113,25 +168,66 @@ impl Default for Limits {
 }
 
 impl Certificate {
-    /// Judges the numbers of the certificate against the limits.
-    pub(crate) fn judge(&self, limits: &Limits) -> Verdict {
+    /// A certificate that claims nothing yet but the score at the input.
+    pub fn new(method: &str, example: usize, target: usize, score: f64) -> Self {
+        Self {
+            method: method.to_owned(),
+            example,
+            target,
+            verdict: Verdict::Pass,
+            score,
+            completeness: None,
+            gradient_evaluations: 0,
+            score_evaluations: 0,
+            path: None,
+            sampling: None,
+            engine: None,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            model_hash: None,
+            flow_hash: None,
+            input_hash: None,
+        }
+    }
+
+    /// The certificate with the verdict on its numbers under these limits. What is absent is not judged.
+    pub fn judged(mut self, limits: &Limits) -> Self {
         let mut reasons = Vec::new();
-        let residual_limit = match self.rule {
-            Rule::Adaptive { tolerance, .. } => tolerance,
+        let limit = match &self.path {
+            Some(PathCertificate { rule: Rule::Adaptive { tolerance, .. }, .. }) => *tolerance,
             _ => limits.residual,
         };
+        if let Some(completeness) = &self.completeness {
+            reasons.extend(completeness.objection(limit, self.sampling.is_some() && self.path.is_none()));
+        }
+        if let Some(path) = &self.path {
+            reasons.extend(path.objections(limit, limits));
+        }
+        self.verdict = if reasons.is_empty() { Verdict::Pass } else { Verdict::Warn { reasons } };
+        self
+    }
+}
+
+impl Completeness {
+    fn objection(&self, limit: f64, drawn: bool) -> Option<String> {
+        let remedy = if drawn { "draw more samples" } else { "take more steps" };
         match self.relative_residual {
-            Some(residual) if residual > residual_limit => reasons.push(format!(
-                "credit misses the score's change by {:.2} %, above the limit of {:.2} %: take more steps",
+            Some(residual) if residual > limit => Some(format!(
+                "credit misses the score's change by {:.2} %, above the limit of {:.2} %: {remedy}",
                 100.0 * residual,
-                100.0 * residual_limit
+                100.0 * limit
             )),
-            None if self.residual > 0.0 => reasons.push(format!(
-                "the score is the same at both ends, yet credit sums to {:e}: take more steps",
+            None if self.residual > 0.0 => Some(format!(
+                "the score is the same at both ends, yet credit sums to {:e}: {remedy}",
                 self.credit_sum
             )),
-            _ => {}
+            _ => None,
         }
+    }
+}
+
+impl PathCertificate {
+    fn objections(&self, residual_limit: f64, limits: &Limits) -> Vec<String> {
+        let mut reasons = Vec::new();
         if let Some(disagreement) = self.relative_disagreement.filter(|&d| d > residual_limit) {
             reasons.push(format!(
                 "segments disagree by {:.2} %, above the tolerance of {:.2} %: allow more gradients",
@@ -139,19 +235,19 @@ impl Certificate {
                 100.0 * residual_limit
             ));
         }
-        if let Some(error) = self.path.relative_round_trip_error.filter(|&e| e > limits.round_trip) {
+        if let Some(error) = self.evidence.relative_round_trip_error.filter(|&e| e > limits.round_trip) {
             reasons.push(format!(
                 "run forward from the reference, the flow misses the input by {:.2} % of the way: tighten the solver",
                 100.0 * error
             ));
         }
-        if let Some(z) = self.path.reference_deviation.filter(|z| z.abs() > limits.reference_deviation) {
+        if let Some(z) = self.evidence.reference_deviation.filter(|z| z.abs() > limits.reference_deviation) {
             reasons.push(format!(
                 "the reference lies {z:.1} standard deviations off what the flow starts from: the input is \
                  unlike the flow's training data, or the flow is not trained enough"
             ));
         }
-        if reasons.is_empty() { Verdict::Pass } else { Verdict::Warn { reasons } }
+        reasons
     }
 }
 
@@ -166,5 +262,24 @@ mod flat {
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Array1<f64>, D::Error> {
         Vec::deserialize(deserializer).map(Array1::from)
+    }
+}
+
+/// Arrays that may be absent, as plain lists of numbers.
+mod maybe_flat {
+    use ndarray::Array1;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(
+        array: &Option<Array1<f64>>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        array.as_ref().map(|array| array.as_slice().unwrap_or_default()).serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Array1<f64>>, D::Error> {
+        Option::<Vec<f64>>::deserialize(deserializer).map(|list| list.map(Array1::from))
     }
 }

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::adaptive::Adaptive;
 use super::rule::{FixedRule, Weight};
-use super::{Certificate, Explanation, Limits, Rule, Verdict};
+use super::{Certificate, Completeness, Explanation, Limits, PathCertificate, Rule};
 use crate::path::{Path, geometry};
 use crate::predictor::Score;
 use crate::{Error, Result, error};
@@ -221,36 +221,30 @@ impl PathIntegral {
         let (reference, input) = request.path.ends();
         let (reference_score, input_score) =
             (sum.ends[0].unwrap_or(f64::NAN), sum.ends[1].unwrap_or(f64::NAN));
-        let credit_sum = sum.credit.sum();
-        let change = input_score - reference_score;
-        let residual = (credit_sum - change).abs();
         let (kinetic_action, straightness) = geometry(request.path, GEOMETRY_STEPS);
-        let mut certificate = Certificate {
-            example: request.example,
-            target: request.target,
-            verdict: Verdict::Pass,
-            reference_score,
-            score: input_score,
-            credit_sum,
-            residual,
-            relative_residual: (change != 0.0).then(|| residual / change.abs()),
-            relative_disagreement: sum.disagreement,
-            rule: self.rule,
-            rule_used: sum.used,
+        let evidence = request.path.evidence();
+        let certificate = Certificate {
+            completeness: Some(Completeness::new(sum.credit.sum(), reference_score, input_score)),
             gradient_evaluations: sum.gradient_evaluations,
             score_evaluations: sum.score_evaluations,
-            path: request.path.evidence(),
-            kinetic_action,
-            geometric_path_straightness: straightness.is_finite().then_some(straightness),
-            seed: None,
-            engine: None,
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            model_hash: None,
-            flow_hash: None,
-            input_hash: None,
+            path: Some(PathCertificate {
+                rule: self.rule,
+                rule_used: sum.used,
+                relative_disagreement: sum.disagreement,
+                kinetic_action,
+                geometric_path_straightness: straightness.is_finite().then_some(straightness),
+                evidence: evidence.clone(),
+            }),
+            ..Certificate::new(&evidence.kind, request.example, request.target, input_score)
         };
-        certificate.verdict = certificate.judge(&self.limits);
-        Explanation { values: sum.credit, shape: score.shape().to_vec(), reference, input, certificate }
+        Explanation {
+            values: sum.credit,
+            shape: score.shape().to_vec(),
+            reference: Some(reference),
+            input,
+            standard_errors: None,
+            certificate: certificate.judged(&self.limits),
+        }
     }
 }
 

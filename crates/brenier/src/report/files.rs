@@ -1,7 +1,8 @@
 //! Explanations as files that anybody can open.
 //!
-//! - `explanations.npz`, for NumPy: `values`, `inputs` and `references` (`[examples, ...]`), `targets`,
-//!   `scores` and `reference_scores` (`[examples]`);
+//! - `explanations.npz`, for NumPy: `values` and `inputs` (`[examples, ...]`), `targets` and `scores`
+//!   (`[examples]`); where the method has them, `references` and `standard_errors` (`[examples, ...]`) and
+//!   `reference_scores` (`[examples]`);
 //! - `explanations.jsonl`: a certificate a line.
 
 use std::fs::{self, File};
@@ -35,27 +36,41 @@ fn unwritable(path: &Path, source: impl Into<Box<dyn std::error::Error + Send + 
 
 fn write_npz(path: &Path, explanations: &[Explanation]) -> Result<()> {
     let shape = explanations.first().map_or(Vec::new(), |e| e.shape.clone());
-    let stack = |pick: fn(&Explanation) -> &Array1<f64>| -> Result<ArrayD<f64>> {
-        let all: Vec<f64> = explanations.iter().flat_map(|e| pick(e).iter().copied()).collect();
+    let stack = |pick: fn(&Explanation) -> Option<&Array1<f64>>| -> Result<Option<ArrayD<f64>>> {
+        if explanations.iter().any(|e| pick(e).is_none()) {
+            return Ok(None);
+        }
+        let all: Vec<f64> = explanations.iter().filter_map(pick).flatten().copied().collect();
         let whole: Vec<usize> = std::iter::once(explanations.len()).chain(shape.iter().copied()).collect();
         let found = vec![all.len()];
-        ArrayD::from_shape_vec(IxDyn(&whole), all).map_err(|_| Error::Shape {
+        ArrayD::from_shape_vec(IxDyn(&whole), all).map(Some).map_err(|_| Error::Shape {
             what: "the explanations to be saved together".to_string(),
             expected: whole,
             found,
         })
     };
-    let numbers = |pick: fn(&Explanation) -> f64| explanations.iter().map(pick).collect::<Array1<f64>>();
+    let arrays = [
+        ("values", stack(|e| Some(&e.values))?),
+        ("inputs", stack(|e| Some(&e.input))?),
+        ("references", stack(|e| e.reference.as_ref())?),
+        ("standard_errors", stack(|e| e.standard_errors.as_ref())?),
+    ];
     let targets: Array1<i64> = explanations.iter().map(|e| e.certificate.target as i64).collect();
+    let scores: Array1<f64> = explanations.iter().map(|e| e.certificate.score).collect();
+    let reference_scores: Option<Array1<f64>> =
+        explanations.iter().map(|e| e.certificate.completeness.map(|c| c.reference_score)).collect();
     let file = File::create(path).map_err(|e| unwritable(path, e))?;
     let mut npz = NpzWriter::new(BufWriter::new(file));
-    npz.add_array("values", &stack(|e| &e.values)?).map_err(|e| unwritable(path, e))?;
-    npz.add_array("inputs", &stack(|e| &e.input)?).map_err(|e| unwritable(path, e))?;
-    npz.add_array("references", &stack(|e| &e.reference)?).map_err(|e| unwritable(path, e))?;
+    for (name, array) in &arrays {
+        if let Some(array) = array {
+            npz.add_array(*name, array).map_err(|e| unwritable(path, e))?;
+        }
+    }
     npz.add_array("targets", &targets).map_err(|e| unwritable(path, e))?;
-    npz.add_array("scores", &numbers(|e| e.certificate.score)).map_err(|e| unwritable(path, e))?;
-    npz.add_array("reference_scores", &numbers(|e| e.certificate.reference_score))
-        .map_err(|e| unwritable(path, e))?;
+    npz.add_array("scores", &scores).map_err(|e| unwritable(path, e))?;
+    if let Some(scores) = reference_scores {
+        npz.add_array("reference_scores", &scores).map_err(|e| unwritable(path, e))?;
+    }
     npz.finish().map_err(|e| unwritable(path, e))?;
     Ok(())
 }

@@ -26,7 +26,7 @@ proptest! {
         let (x0, x1) = curve.ends();
         let f = |x: &ndarray::Array1<f64>| score.values(x.view().insert_axis(ndarray::Axis(0)), &[0]).unwrap()[0];
         prop_assert!((explanation.values.sum() - (f(&x1) - f(&x0))).abs() < 1e-8);
-        prop_assert_eq!(explanation.certificate.reference_score, f(&x0));
+        prop_assert_eq!(explanation.certificate.completeness.unwrap().reference_score, f(&x0));
         prop_assert_eq!(explanation.certificate.score, f(&x1));
     }
 
@@ -123,7 +123,7 @@ proptest! {
         let states = sample(&curve, steps);
         let squares: f64 = (0..steps).map(|k| (&states.row(k + 1) - &states.row(k)).mapv(|v| v * v).sum()).sum();
         let explanation = PathIntegral::new(Rule::Left { steps }).explain(&score, &curve, 0).unwrap();
-        prop_assert!(explanation.certificate.residual <= 0.5 * score.hessian_bound() * squares + 1e-12);
+        prop_assert!(explanation.certificate.completeness.unwrap().residual <= 0.5 * score.hessian_bound() * squares + 1e-12);
     }
 
     #[test]
@@ -131,7 +131,7 @@ proptest! {
         let tolerance = 10.0_f64.powi(-exponent);
         let (score, curve) = (smooth_score(D, seed), Curve::random(D, seed + 1));
         let certificate = PathIntegral::new(Rule::adaptive(tolerance)).explain(&score, &curve, 0).unwrap().certificate;
-        let met = certificate.relative_residual.unwrap() <= tolerance && certificate.relative_disagreement.unwrap() <= tolerance;
+        let met = certificate.completeness.unwrap().relative_residual.unwrap() <= tolerance && certificate.path.as_ref().unwrap().relative_disagreement.unwrap() <= tolerance;
         prop_assert_eq!(met, certificate.verdict == Verdict::Pass);
         // Smooth curves and scores: 2,000 gradients are plenty for what is asked here.
         prop_assert!(met || exponent > 5, "{:?}", certificate);
@@ -159,8 +159,13 @@ fn the_bound_is_not_vacuous() {
     // f = x^2 / 2 has Hessian 1 and constant steps: the bound of Prop. discrete_efficiency is attained.
     let score = QuadraticScore::new(ndarray::array![[1.0]].view(), ndarray::array![0.0]).unwrap();
     let line = Line::new(ndarray::array![0.0].view(), ndarray::array![3.0].view()).unwrap();
-    let residual =
-        PathIntegral::new(Rule::Left { steps: 10 }).explain(&score, &line, 0).unwrap().certificate.residual;
+    let residual = PathIntegral::new(Rule::Left { steps: 10 })
+        .explain(&score, &line, 0)
+        .unwrap()
+        .certificate
+        .completeness
+        .unwrap()
+        .residual;
     assert!((residual - 0.5 * 10.0 * 0.09).abs() < 1e-12);
 }
 

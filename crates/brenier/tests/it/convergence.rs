@@ -68,20 +68,22 @@ fn sixteen_gauss_legendre_nodes_suffice_on_smooth_networks_and_adaptive_halves_t
 
     for activation in [Activation::Softplus, Activation::Tanh] {
         let smooth = cases(activation);
-        let residuals =
-            smooth.iter().map(|case| run(case, Rule::GaussLegendre { nodes: 16 }).relative_residual.unwrap());
+        let residuals = smooth.iter().map(|case| {
+            run(case, Rule::GaussLegendre { nodes: 16 }).completeness.unwrap().relative_residual.unwrap()
+        });
         let residual = p90(residuals.collect());
         assert!(residual < 1e-6, "{activation:?}: {residual}");
     }
 
     let relu = cases(Activation::Relu);
     let adaptive: Vec<_> = relu.iter().map(|case| run(case, Rule::adaptive(0.01))).collect();
-    assert!(adaptive.iter().all(|c| c.relative_residual.unwrap() <= 0.01));
+    assert!(adaptive.iter().all(|c| c.completeness.unwrap().relative_residual.unwrap() <= 0.01));
     let gradients = p90(adaptive.iter().map(|c| c.gradient_evaluations as f64).collect());
     // Twice that many Gauss-Legendre nodes still leave more than a tenth of the networks above 1 %.
     for nodes in [gradients as usize, 2 * gradients as usize] {
-        let legendre =
-            relu.iter().map(|case| run(case, Rule::GaussLegendre { nodes }).relative_residual.unwrap());
+        let legendre = relu.iter().map(|case| {
+            run(case, Rule::GaussLegendre { nodes }).completeness.unwrap().relative_residual.unwrap()
+        });
         let residual = p90(legendre.collect());
         assert!(residual > 0.01, "{gradients} adaptive gradients; {nodes} nodes give {residual}");
     }

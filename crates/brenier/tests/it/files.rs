@@ -22,8 +22,9 @@ fn a_saved_trace_serves_another_model() {
         let integral = PathIntegral::new(Rule::adaptive(1e-3));
         let fresh = integral.explain_batch(&score, &traces, &[0; 3]).unwrap();
         assert_eq!(integral.explain_batch(&score, &loaded, &[0; 3]).unwrap(), fresh);
-        assert_eq!(fresh[2].certificate.path.kind, "trace");
-        assert!(fresh[2].certificate.path.relative_round_trip_error.unwrap() < 1e-4);
+        let evidence = &fresh[2].certificate.path.as_ref().unwrap().evidence;
+        assert_eq!(evidence.kind, "trace");
+        assert!(evidence.relative_round_trip_error.unwrap() < 1e-4);
     }
     std::fs::write(&file, b"not an archive").unwrap();
     assert!(load_traces(&file).unwrap_err().to_string().contains("traces.npz"));

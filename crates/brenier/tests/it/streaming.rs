@@ -85,7 +85,7 @@ fn many_segments_of_a_rough_model_are_closed_on_the_way() {
     let certificate = &explanation.certificate;
     assert!(certificate.gradient_evaluations > 200, "{certificate:?}");
     assert!(certificate.gradient_evaluations <= 2000);
-    assert!(certificate.relative_residual.unwrap() <= 1e-5, "{certificate:?}");
+    assert!(certificate.completeness.unwrap().relative_residual.unwrap() <= 1e-5, "{certificate:?}");
 }
 
 #[test]

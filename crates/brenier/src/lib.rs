@@ -42,8 +42,9 @@ mod predictor;
 pub mod report;
 
 pub use attribute::{
-    Certificate, Completeness, Explanation, Limits, PathCertificate, PathIntegral, Request, Rule, Sampling,
-    Verdict, gauss_legendre,
+    Absence, Certificate, Coalitions, Completeness, Distance, Explanation, Grouping, Groups, KernelShap,
+    Lime, Limits, Occlusion, PathCertificate, PathIntegral, Request, Rise, Rule, Sampling, ShapleyValues,
+    Slic, Surrogate, Verdict, gauss_legendre,
 };
 pub use error::{Error, Result};
 pub use evaluate::relative_attribution_error;
@@ -56,7 +57,8 @@ pub use path::{
     trace,
 };
 pub use predictor::{
-    BlockedNode, Inspection, InterfaceValue, OnnxPredictor, PredictorConfig, Score, ScoreFn, ValueAndGradient,
+    BlockedNode, Inspection, InterfaceValue, OnnxPredictor, PredictorConfig, Score, ScoreFn,
+    ValueAndGradient, ValueFn,
 };
 
 // The README's Rust example compiles.

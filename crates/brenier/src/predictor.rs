@@ -9,4 +9,4 @@ mod score;
 pub use inspection::{BlockedNode, Inspection, InterfaceValue};
 pub(crate) use micro_batch::micro_batch;
 pub use onnx::{OnnxPredictor, PredictorConfig, ValueAndGradient};
-pub use score::{Score, ScoreFn};
+pub use score::{Score, ScoreFn, ValueFn};

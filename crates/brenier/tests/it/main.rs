@@ -10,6 +10,8 @@ mod data_scaling;
 mod files;
 mod flows;
 mod gaussians;
+mod perturbation;
+mod perturbation_axioms;
 mod refusals;
 mod shared;
 mod stability;

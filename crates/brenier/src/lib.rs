@@ -58,7 +58,7 @@ pub use path::{
 };
 pub use predictor::{
     BlockedNode, Inspection, InterfaceValue, OnnxPredictor, PredictorConfig, Score, ScoreFn,
-    ValueAndGradient, ValueFn,
+    ValueAndGradient, ValueFn, ValuePredictor,
 };
 
 // The README's Rust example compiles.

@@ -5,8 +5,10 @@ mod logits;
 mod micro_batch;
 mod onnx;
 mod score;
+mod values;
 
 pub use inspection::{BlockedNode, Inspection, InterfaceValue};
 pub(crate) use micro_batch::micro_batch;
 pub use onnx::{OnnxPredictor, PredictorConfig, ValueAndGradient};
 pub use score::{Score, ScoreFn, ValueFn};
+pub use values::ValuePredictor;

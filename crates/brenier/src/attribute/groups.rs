@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     fn labels(grouping: &Grouping, shape: &[usize]) -> Result<Vec<usize>> {
-        let input = Array1::zeros(shape.iter().product());
+        let input = Array1::zeros(shape.iter().product::<usize>());
         grouping.groups(shape, input.view()).map(|groups| groups.labels().to_vec())
     }
 

@@ -185,3 +185,51 @@ impl Lime {
         Ok((whole, variance.mapv(|v| v.max(0.0).sqrt())))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::path::Path;
+
+    use ndarray::{Array2, Axis};
+    use ndarray_npy::NpzReader;
+
+    use super::*;
+    use crate::predictor::{PredictorConfig, ValuePredictor};
+
+    /// Captum's coefficients from the same draws (fixtures/perturbation).
+    #[test]
+    fn the_same_draws_give_captums_coefficients() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/perturbation");
+        let open = |name: &str| NpzReader::new(File::open(folder.join(name)).unwrap()).unwrap();
+        let (mut mlp, mut lime) = (open("mlp.npz"), open("lime.npz"));
+        let inputs: Array2<f64> = mlp.by_name("inputs").unwrap();
+        let targets: Array1<i64> = mlp.by_name("targets").unwrap();
+        let groups: Array1<i64> = mlp.by_name("groups").unwrap();
+        let masks: Array2<i64> = lime.by_name("masks").unwrap();
+        let model = ValuePredictor::load(folder.join("mlp.onnx"), &PredictorConfig::default()).unwrap();
+        let lasso = |alpha| Surrogate::Lasso { alpha };
+        for (name, surrogate, distance, kernel_width) in [
+            ("lasso", lasso(0.01), Distance::Cosine, 1.0),
+            ("euclidean", lasso(0.05), Distance::Euclidean, 2.5),
+            ("ridge", Surrogate::Ridge { alpha: 1.5 }, Distance::Cosine, 0.5),
+        ] {
+            let method = Lime { surrogate, distance, kernel_width, ..Lime::default() };
+            let draw = |mask: ArrayView1<i64>| {
+                let present: Vec<bool> = mask.iter().map(|&z| z == 1).collect();
+                let masked: Array1<f64> =
+                    (0..12).map(|i| if present[groups[i] as usize] { inputs[(0, i)] } else { 0.0 }).collect();
+                let weight = method.weight(inputs.row(0), masked.view());
+                let value =
+                    model.values(masked.view().insert_axis(Axis(0)), &[targets[0] as usize]).unwrap()[0];
+                Draw { present, weight, value }
+            };
+            let drawn: Vec<Draw> = masks.rows().into_iter().map(draw).collect();
+            let (found, _) = method.fit(masks.ncols(), &drawn).unwrap();
+            let expected: Array1<f64> = lime.by_name(name).unwrap();
+            // Captum keeps draws, weights and scores in float32.
+            let gap = (&found - &expected).mapv(f64::abs);
+            assert!(gap.iter().all(|gap| *gap < 2e-6), "{name}: {found} {expected}");
+        }
+    }
+}

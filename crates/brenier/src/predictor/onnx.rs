@@ -216,7 +216,7 @@ impl OnnxPredictor {
 }
 
 /// The graph from the one input to scores `[N, C]`, lowered, in float32 or float64.
-fn prepare(model: &Model, config: &PredictorConfig, notices: &mut Vec<String>) -> Result<Graph> {
+pub(super) fn prepare(model: &Model, config: &PredictorConfig, notices: &mut Vec<String>) -> Result<Graph> {
     let refuse = |reason: String, remedy| Error::Predictor { reason, remedy };
     let mut graph = model.graph.with_floats(DType::F16, DType::F32);
     let output = match &config.output {
@@ -274,7 +274,7 @@ fn fix_sizes(graph: &mut Graph, given: Option<&[usize]>) -> Result<()> {
 }
 
 /// The shape of one row of the input.
-fn row_shape(graph: &Graph) -> Result<Vec<usize>> {
+pub(super) fn row_shape(graph: &Graph) -> Result<Vec<usize>> {
     let input = &graph.inputs[0];
     let open = || Error::Predictor {
         reason: format!("the sizes of input '{}' are open", input.name),
@@ -306,7 +306,7 @@ fn flatten_scores(graph: Graph) -> Result<Graph> {
     Ok(builder.finish()?)
 }
 
-fn floats(tensor: Option<Tensor>) -> Result<ArrayD<f64>> {
+pub(super) fn floats(tensor: Option<Tensor>) -> Result<ArrayD<f64>> {
     match tensor {
         Some(Tensor::F32(array)) => Ok(array.mapv(f64::from)),
         Some(Tensor::F64(array)) => Ok(array),

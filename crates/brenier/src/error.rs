@@ -92,6 +92,26 @@ pub enum Error {
         /// The names that would do.
         known: Vec<&'static str>,
     },
+    /// A name stands for no method.
+    #[error("there is no method '{found}'\nhint: did you mean '{nearest}'? The methods are {}", known.join(", "))]
+    UnknownMethod {
+        /// The name given.
+        found: String,
+        /// The method whose name is nearest to it.
+        nearest: &'static str,
+        /// All methods.
+        known: Vec<&'static str>,
+    },
+    /// A method cannot do what is asked of it.
+    #[error("{method} cannot explain this: {reason}\nhint: {remedy}")]
+    Method {
+        /// The method's name.
+        method: String,
+        /// What stands in the way.
+        reason: String,
+        /// What to try.
+        remedy: &'static str,
+    },
     /// A number that counts something is zero.
     #[error("{what} must be at least 1")]
     Zero {
@@ -441,6 +461,19 @@ pub enum Error {
         /// Why.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+}
+
+impl Error {
+    /// The error of a part of the examples, with the example numbered in the whole.
+    pub(crate) fn counted_from(mut self, first: usize) -> Self {
+        if let Error::NonFinite { example, .. }
+        | Error::StepUnderflow { example, .. }
+        | Error::TooManySteps { example, .. } = &mut self
+        {
+            *example += first;
+        }
+        self
+    }
 }
 
 /// The library's result.

@@ -42,23 +42,22 @@ mod predictor;
 pub mod report;
 
 pub use attribute::{
-    Absence, Certificate, Coalitions, Completeness, Distance, Explanation, Grouping, Groups, KernelShap,
-    Lime, Limits, Occlusion, PathCertificate, PathIntegral, Request, Rise, Rule, Sampling, ShapleyValues,
-    Slic, Surrogate, Verdict, gauss_legendre,
+    Certificate, Completeness, Explanation, Limits, PathCertificate, PathIntegral, Request, Rule, Sampling,
+    Verdict, gauss_legendre,
 };
 pub use error::{Error, Result};
 pub use evaluate::relative_attribution_error;
 pub use fingerprint::{fingerprint, fingerprint_row};
 pub use flow::{FieldFn, VelocityField};
 pub use path::{
-    Line, Method, Path, PathEvidence, Polyline, Reference, Reparameterised, Solver, Stepping, Tableau, Trace,
-    TraceConfig, TraceMode, Trajectory, curvature, flow_consistency_error, geometric_path_straightness,
-    kinetic_action, load_traces, reference_deviation, relative_field_error, sample, save_traces, solve,
-    trace,
+    BlurPath, Border, JoinedGraph, Line, Method, NeighbourGraph, Path, PathEvidence, Polyline, Reference,
+    Reparameterised, Solver, Stepping, Tableau, Trace, TraceConfig, TraceMode, Trajectory, curvature,
+    flow_consistency_error, geometric_path_straightness, kinetic_action, load_traces, reference_deviation,
+    relative_field_error, sample, save_traces, solve, trace,
 };
 pub use predictor::{
-    BlockedNode, Inspection, InterfaceValue, OnnxPredictor, PredictorConfig, Score, ScoreFn,
-    ValueAndGradient, ValueFn, ValuePredictor,
+    BlockedNode, Inspection, InterfaceValue, LayerPredictor, LayerValues, OnnxPredictor, PredictorConfig,
+    Score, ScoreFn, ValueAndGradient, ValueFn, ValuePredictor,
 };
 
 // The README's Rust example compiles.

@@ -5,10 +5,13 @@
 //! ```
 //!
 //! The integrator needs a point and a tangent at any time, and nothing else: whatever gives both is a path.
-//! Straight lines give Integrated Gradients, traces of a flow give transport-geodesic credit.
+//! Straight lines give Integrated Gradients, traces of a flow give transport-geodesic credit, a blur that recedes
+//! gives Blur IG, the cheapest way through the data Geodesic IG.
 
+mod blur;
 mod diagnostics;
 mod line;
+mod neighbours;
 mod polyline;
 mod reparameterised;
 mod solver;
@@ -19,12 +22,14 @@ mod trajectory;
 use ndarray::{Array1, Array2};
 use serde::{Deserialize, Serialize};
 
+pub use blur::{BlurPath, Border};
 pub(crate) use diagnostics::geometry;
 pub use diagnostics::{
     curvature, flow_consistency_error, geometric_path_straightness, kinetic_action, reference_deviation,
     relative_field_error, sample,
 };
 pub use line::Line;
+pub use neighbours::{JoinedGraph, NeighbourGraph};
 pub use polyline::Polyline;
 pub use reparameterised::Reparameterised;
 pub use solver::{Solver, Stepping, solve};

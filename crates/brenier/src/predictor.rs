@@ -1,6 +1,7 @@
 //! The function being explained: any [`Score`], and above all a user's ONNX model.
 
 mod inspection;
+mod layer;
 mod logits;
 mod micro_batch;
 mod onnx;
@@ -8,6 +9,7 @@ mod score;
 mod values;
 
 pub use inspection::{BlockedNode, Inspection, InterfaceValue};
+pub use layer::{LayerPredictor, LayerValues};
 pub(crate) use micro_batch::micro_batch;
 pub use onnx::{OnnxPredictor, PredictorConfig, ValueAndGradient};
 pub use score::{Score, ScoreFn, ValueFn};

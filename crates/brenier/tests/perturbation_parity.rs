@@ -6,11 +6,12 @@ mod common;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use brenier::engine::{EngineConfig, EngineKind};
-use brenier::{
-    Absence, Coalitions, Grouping, KernelShap, Occlusion, PredictorConfig, Score, ShapleyValues,
-    ValuePredictor,
+use brenier::attribute::{
+    Absence, Baseline, Coalitions, Context, Grouping, KernelShap, Occlusion, ShapleyValues,
 };
+use brenier::data::Dataset;
+use brenier::engine::{EngineConfig, EngineKind};
+use brenier::{PredictorConfig, Score, ValuePredictor};
 use common::engine_configs;
 use ndarray::{Array1, Array2, ArrayD, Axis, IxDyn};
 use ndarray_npy::NpzReader;
@@ -26,6 +27,8 @@ fn predictor(name: &str, engine: EngineConfig) -> brenier::Result<ValuePredictor
 fn ort() -> Option<EngineConfig> {
     engine_configs().into_iter().find(|config| config.kind == EngineKind::Ort)
 }
+
+const BACKGROUND: Absence = Absence::Background { rows: 100 };
 
 /// Arrays of a fixture, the first axis the example and the others flat.
 struct Truth(NpzReader<File>);
@@ -47,8 +50,9 @@ impl Truth {
         array.iter().map(|&v| v as usize).collect()
     }
 
-    fn background(&mut self) -> Absence {
-        Absence::Background { rows: self.rows("background").rows().into_iter().map(|r| r.to_vec()).collect() }
+    fn background(&mut self) -> Dataset {
+        let rows = self.rows("background").mapv(|v| v as f32);
+        Dataset::from_rows("background", &[rows.ncols()], rows.view()).unwrap()
     }
 }
 
@@ -64,14 +68,15 @@ fn gap(a: &Array2<f64>, b: &Array2<f64>) -> f64 {
 #[test]
 fn shapley_values_of_a_network_are_those_of_shap() {
     let mut truth = Truth::open("mlp.npz");
-    let (inputs, targets, absence) = (truth.rows("inputs"), truth.integers("targets"), truth.background());
+    let (inputs, targets, data) = (truth.rows("inputs"), truth.integers("targets"), truth.background());
+    let context = Context { data: Some(&data), ..Context::default() };
     for engine in engine_configs() {
         let model = predictor("mlp.onnx", engine).unwrap();
-        let exact = ShapleyValues { absence: absence.clone(), ..ShapleyValues::default() };
-        let exact = values(exact.explain(&model, inputs.view(), &targets).unwrap());
-        let kernel = KernelShap { absence: absence.clone(), ..KernelShap::default() };
+        let exact = ShapleyValues { absence: BACKGROUND, ..ShapleyValues::default() };
+        let exact = values(exact.explain(&model, inputs.view(), &targets, &context).unwrap());
+        let kernel = KernelShap { absence: BACKGROUND, ..KernelShap::default() };
         let kernel = KernelShap { coalitions: Coalitions::All, ..kernel };
-        let kernel = values(kernel.explain(&model, inputs.view(), &targets).unwrap());
+        let kernel = values(kernel.explain(&model, inputs.view(), &targets, &context).unwrap());
         // The network runs in float32.
         assert!(gap(&exact, &truth.rows("exact")) < 2e-6);
         assert!(gap(&kernel, &truth.rows("kernel")) < 2e-6);
@@ -81,13 +86,14 @@ fn shapley_values_of_a_network_are_those_of_shap() {
 #[test]
 fn sampled_kernel_shap_is_no_noisier_than_shap() {
     let mut truth = Truth::open("mlp.npz");
-    let (inputs, targets, absence) = (truth.rows("inputs"), truth.integers("targets"), truth.background());
+    let (inputs, targets, data) = (truth.rows("inputs"), truth.integers("targets"), truth.background());
+    let context = Context { data: Some(&data), ..Context::default() };
     let model = predictor("mlp.onnx", EngineConfig::default()).unwrap();
     let coalitions = Coalitions::Sampled { count: truth.integers("sampled_count")[0] };
     let runs: Vec<_> = (0..20)
         .map(|seed| {
-            let method = KernelShap { absence: absence.clone(), coalitions, seed, ..KernelShap::default() };
-            values(method.explain(&model, inputs.view(), &targets).unwrap())
+            let method = KernelShap { absence: BACKGROUND, coalitions, seed, ..KernelShap::default() };
+            values(method.explain(&model, inputs.view(), &targets, &context).unwrap())
         })
         .collect();
     let exact = truth.rows("exact");
@@ -113,7 +119,7 @@ fn grouped_kernel_shap_agrees_with_captum_in_distribution() {
     let model = predictor("mlp.onnx", EngineConfig::default()).unwrap();
     let groups = Grouping::Given { labels: labels.clone() };
     let method = KernelShap { groups, coalitions: Coalitions::All, ..KernelShap::default() };
-    let found = values(method.explain(&model, inputs.view(), &targets).unwrap());
+    let found = values(method.explain(&model, inputs.view(), &targets, &Context::default()).unwrap());
     // Captum gives every feature its group's credit; ours are shares of it.
     let size = |label: usize| labels.iter().filter(|l| **l == label).count() as f64;
     let whole = Array2::from_shape_fn(found.raw_dim(), |(row, i)| found[(row, i)] * size(labels[i]));
@@ -130,14 +136,16 @@ fn occlusion_is_captums() {
     let mut truth = Truth::open("convnet.npz");
     let (inputs, targets, baseline) =
         (truth.rows("inputs"), truth.integers("targets"), truth.rows("baseline"));
-    let absence = Absence::Baseline { rows: vec![baseline.iter().copied().collect()] };
+    let baseline = baseline.into_shape_with_order((1, 144)).unwrap();
+    let context = Context { baselines: Some(baseline.view()), ..Context::default() };
     for engine in engine_configs() {
         let model = predictor("convnet.onnx", engine).unwrap();
         for name in ["even", "overlapping", "cut"] {
             let sizes = truth.integers(&format!("{name}_window"));
             let (window, stride) = (Some(sizes[..3].to_vec()), Some(sizes[3..].to_vec()));
-            let method = Occlusion { window, stride, absence: absence.clone(), ..Occlusion::default() };
-            let found = values(method.explain(&model, inputs.view(), &targets).unwrap());
+            let absence = Absence::Baseline(Baseline::Given);
+            let method = Occlusion { window, stride, absence, ..Occlusion::default() };
+            let found = values(method.explain(&model, inputs.view(), &targets, &context).unwrap());
             assert!(gap(&found, &truth.rows(name)) < 2e-6, "{name}");
         }
     }
@@ -151,16 +159,17 @@ fn trees_from_scikit_learn_run_as_they_are_and_have_the_shapley_values_of_shap()
         ("boosted", "predictions", &["exact", "tree"]),
     ] {
         let mut truth = Truth::open(&format!("{name}.npz"));
-        let (inputs, absence) = (truth.rows("inputs"), truth.background());
+        let (inputs, data) = (truth.rows("inputs"), truth.background());
+        let context = Context { data: Some(&data), ..Context::default() };
         let targets = if name == "forest" { truth.integers("targets") } else { vec![0; inputs.nrows()] };
         let model = predictor(&format!("{name}.onnx"), engine.clone()).unwrap();
         assert_eq!((model.shape(), model.outputs()), (&[5][..], truth.rows(scores).ncols()));
         let found = model.scores(inputs.mapv(|v| v as f32).into_dyn().view()).unwrap();
         assert!(gap(&found, &truth.rows(scores)) < 1e-6, "{name}");
-        let exact = ShapleyValues { absence: absence.clone(), ..ShapleyValues::default() };
-        let exact = values(exact.explain(&model, inputs.view(), &targets).unwrap());
-        let kernel = KernelShap { absence, ..KernelShap::default() };
-        let kernel = values(kernel.explain(&model, inputs.view(), &targets).unwrap());
+        let exact = ShapleyValues { absence: BACKGROUND, ..ShapleyValues::default() };
+        let exact = values(exact.explain(&model, inputs.view(), &targets, &context).unwrap());
+        let kernel = KernelShap { absence: BACKGROUND, ..KernelShap::default() };
+        let kernel = values(kernel.explain(&model, inputs.view(), &targets, &context).unwrap());
         assert!(gap(&exact, &kernel) < 1e-9);
         for kind in kinds {
             assert!(gap(&exact, &truth.rows(kind)) < 1e-6, "{name} {kind}");

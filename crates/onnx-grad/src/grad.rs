@@ -1,6 +1,6 @@
 //! Differentiation, from graph to graph.
 //!
-//! For outputs `y` of a graph, inputs or parameters `x`, and a seed `s` of the shape of `y`, the new graph
+//! For outputs `y` of a graph, inputs, parameters or inner values `x`, and a seed `s` of the shape of `y`, the new graph
 //! also computes the vector-Jacobian product
 //!
 //! ```text
@@ -63,7 +63,8 @@ pub fn seed_name(name: &str) -> String {
     format!("seed/{name}")
 }
 
-/// The graph that also computes gradients of `outputs` with respect to inputs or initializers.
+/// The graph that also computes gradients of `outputs` with respect to inputs or initializers, or to values in
+/// between that are outputs of the graph as well.
 ///
 /// The new graph has the inputs and outputs of the old one; for every output of `outputs` that is not a
 /// scalar the input [`seed_name`], of the output's shape; and for every name in `with_respect_to` the
@@ -145,7 +146,8 @@ struct Walk {
 impl Walk {
     fn back(graph: &Graph, outputs: &[&str], with_respect_to: &[&str], options: GradOptions) -> Result<Walk> {
         for &name in with_respect_to {
-            if graph.input(name).is_none() && !graph.initializers.contains_key(name) {
+            let known = graph.input(name).is_some() || graph.output(name).is_some();
+            if !known && !graph.initializers.contains_key(name) {
                 return Err(no_such_value(name, graph.inputs.iter().map(|v| v.name.as_str())));
             }
         }

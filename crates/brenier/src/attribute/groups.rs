@@ -57,7 +57,7 @@ impl Grouping {
     /// The groups of an input of this shape. Only superpixels look at the input itself.
     ///
     /// ```
-    /// use brenier::Grouping;
+    /// use brenier::attribute::Grouping;
     /// use ndarray::Array1;
     ///
     /// // Two channels of 4 x 4 pixels in patches of 2 x 2: pixel (0, 1) of the second channel is in the first patch.

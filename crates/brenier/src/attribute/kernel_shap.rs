@@ -18,9 +18,10 @@ use ndarray::{Array1, ArrayView2};
 use serde::{Deserialize, Serialize};
 
 use super::coalitions::{Pair, Plan};
-use super::perturbation::{Case, Finding, MICRO_BATCH, draws, explain_each};
+use super::draws::generator;
+use super::perturbation::{Case, Finding, Question};
 use super::shapley_values::MOST_GROUPS;
-use super::{Absence, Explanation, Grouping, Groups};
+use super::{Absence, Context, Explanation, Grouping, Groups};
 use crate::predictor::Score;
 use crate::{Error, Result};
 
@@ -52,8 +53,8 @@ pub struct KernelShap {
     pub coalitions: Coalitions,
     /// The seed of the draws.
     pub seed: u64,
-    /// The largest batch that the score is given, in rows.
-    pub micro_batch: usize,
+    /// The largest batch that the score is given, in rows; what takes about 8 MB where not given.
+    pub micro_batch: Option<usize>,
 }
 
 impl Default for KernelShap {
@@ -61,10 +62,10 @@ impl Default for KernelShap {
     fn default() -> Self {
         Self {
             groups: Grouping::Each,
-            absence: Absence::Zero,
+            absence: Absence::default(),
             coalitions: Coalitions::Usual,
             seed: 0,
-            micro_batch: MICRO_BATCH,
+            micro_batch: None,
         }
     }
 }
@@ -95,10 +96,10 @@ impl KernelShap {
         score: &dyn Score,
         inputs: ArrayView2<f64>,
         targets: &[usize],
+        context: &Context,
     ) -> Result<Vec<Explanation>> {
-        explain_each(Self::NAME, score, inputs, targets, (&self.absence, self.micro_batch), |case| {
-            self.find(case)
-        })
+        let question = Question { score, inputs, targets, context };
+        question.answer(Self::NAME, self.absence, self.seed, self.micro_batch, |case| self.find(case))
     }
 
     fn find(&self, case: &Case) -> Result<Finding> {
@@ -129,7 +130,7 @@ impl KernelShap {
             |(coalition, _), mask| present(coalition, mask),
             |(coalition, weight), value| normal.add(&coalition, weight, value - reference_score),
         )?;
-        let pairs = plan.draw(&mut draws(self.seed, case.example));
+        let pairs = plan.draw(&mut generator(self.seed, case.example, 0));
         let weight = plan.weight_of_a_draw(&pairs);
         let sides = pairs.iter().flat_map(|pair| [pair.members.clone(), pair.complement()]);
         let mut values = Vec::with_capacity(2 * pairs.len());

@@ -17,9 +17,10 @@ use ndarray::{Array1, ArrayView1, ArrayView2};
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
+use super::draws::generator;
 use super::perturbation::surrogate::Moments;
-use super::perturbation::{Case, Finding, MICRO_BATCH, draws, explain_each};
-use super::{Absence, Explanation, Grouping};
+use super::perturbation::{Case, Finding, Question};
+use super::{Absence, Context, Explanation, Grouping};
 use crate::predictor::Score;
 use crate::{Error, Result};
 
@@ -57,8 +58,8 @@ pub struct Lime {
     pub surrogate: Surrogate,
     /// The seed of the draws.
     pub seed: u64,
-    /// The largest batch that the score is given, in rows.
-    pub micro_batch: usize,
+    /// The largest batch that the score is given, in rows; what takes about 8 MB where not given.
+    pub micro_batch: Option<usize>,
 }
 
 impl Default for Lime {
@@ -66,13 +67,13 @@ impl Default for Lime {
     fn default() -> Self {
         Self {
             groups: Grouping::Each,
-            absence: Absence::Zero,
+            absence: Absence::default(),
             samples: 1000,
             distance: Distance::Cosine,
             kernel_width: 1.0,
             surrogate: Surrogate::default(),
             seed: 0,
-            micro_batch: MICRO_BATCH,
+            micro_batch: None,
         }
     }
 }
@@ -97,6 +98,7 @@ impl Lime {
         score: &dyn Score,
         inputs: ArrayView2<f64>,
         targets: &[usize],
+        context: &Context,
     ) -> Result<Vec<Explanation>> {
         self.surrogate.check()?;
         let refuse = |name, value: String, needs, hint| Err(Error::Setting { name, value, needs, hint });
@@ -113,15 +115,14 @@ impl Lime {
             let needs = "it is a positive number";
             return refuse("the kernel width", self.kernel_width.to_string(), needs, "1 is the default");
         }
-        explain_each(Self::NAME, score, inputs, targets, (&self.absence, self.micro_batch), |case| {
-            self.find(case)
-        })
+        let question = Question { score, inputs, targets, context };
+        question.answer(Self::NAME, self.absence, self.seed, self.micro_batch, |case| self.find(case))
     }
 
     fn find(&self, case: &Case) -> Result<Finding> {
         let groups = self.groups.groups(case.score.shape(), case.input)?;
         let score = case.input_score()?;
-        let mut rng = draws(self.seed, case.example);
+        let mut rng = generator(self.seed, case.example, 0);
         let coalitions = (0..self.samples)
             .map(|_| (0..groups.count()).map(|_| rng.random_bool(0.5)).collect::<Vec<bool>>());
         let reference = case.reference();

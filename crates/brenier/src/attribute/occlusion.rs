@@ -12,8 +12,8 @@
 use ndarray::{Array1, ArrayView2};
 use serde::{Deserialize, Serialize};
 
-use super::perturbation::{Case, Finding, MICRO_BATCH, explain_each};
-use super::{Absence, Explanation};
+use super::perturbation::{Case, Finding, Question};
+use super::{Absence, Context, Explanation};
 use crate::predictor::Score;
 use crate::{Error, Result};
 
@@ -31,14 +31,14 @@ pub struct Occlusion {
     pub stride: Option<Vec<usize>>,
     /// What stands in for what the window hides.
     pub absence: Absence,
-    /// The largest batch that the score is given, in rows.
-    pub micro_batch: usize,
+    /// The largest batch that the score is given, in rows; what takes about 8 MB where not given.
+    pub micro_batch: Option<usize>,
 }
 
 impl Default for Occlusion {
     /// An eighth of an image's height and width, in steps of half of it; zero for what is hidden.
     fn default() -> Self {
-        Self { window: None, stride: None, absence: Absence::Zero, micro_batch: MICRO_BATCH }
+        Self { window: None, stride: None, absence: Absence::default(), micro_batch: None }
     }
 }
 
@@ -56,11 +56,11 @@ impl Occlusion {
         score: &dyn Score,
         inputs: ArrayView2<f64>,
         targets: &[usize],
+        context: &Context,
     ) -> Result<Vec<Explanation>> {
         let windows = Windows::new(self, score.shape())?;
-        explain_each(Self::NAME, score, inputs, targets, (&self.absence, self.micro_batch), |case| {
-            find(&windows, case)
-        })
+        let question = Question { score, inputs, targets, context };
+        question.answer(Self::NAME, self.absence, 0, self.micro_batch, |case| find(&windows, case))
     }
 }
 

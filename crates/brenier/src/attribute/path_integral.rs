@@ -218,33 +218,47 @@ impl PathIntegral {
     }
 
     fn certify(&self, score: &dyn Score, request: &Request, sum: Sum) -> Explanation {
-        let (reference, input) = request.path.ends();
-        let (reference_score, input_score) =
-            (sum.ends[0].unwrap_or(f64::NAN), sum.ends[1].unwrap_or(f64::NAN));
-        let (kinetic_action, straightness) = geometry(request.path, GEOMETRY_STEPS);
-        let evidence = request.path.evidence();
-        let certificate = Certificate {
-            completeness: Some(Completeness::new(sum.credit.sum(), reference_score, input_score)),
-            gradient_evaluations: sum.gradient_evaluations,
-            score_evaluations: sum.score_evaluations,
-            path: Some(PathCertificate {
-                rule: self.rule,
-                rule_used: sum.used,
-                relative_disagreement: sum.disagreement,
-                kinetic_action,
-                geometric_path_straightness: straightness.is_finite().then_some(straightness),
-                evidence: evidence.clone(),
-            }),
-            ..Certificate::new(&evidence.kind, request.example, request.target, input_score)
-        };
-        Explanation {
-            values: sum.credit,
-            shape: score.shape().to_vec(),
-            reference: Some(reference),
-            input,
-            standard_errors: None,
-            certificate: certificate.judged(&self.limits),
-        }
+        let ends = (sum.ends[0].unwrap_or(f64::NAN), sum.ends[1].unwrap_or(f64::NAN));
+        let rule = (self.rule, sum.used.as_str(), sum.disagreement);
+        let mut explanation = certify(score, request, sum.credit, ends, rule, &self.limits);
+        explanation.certificate.gradient_evaluations = sum.gradient_evaluations;
+        explanation.certificate.score_evaluations = sum.score_evaluations;
+        explanation
+    }
+}
+
+/// An explanation along a path: credit, the scores at both ends, and the rule with what was used of it and by how
+/// much its segments disagree.
+pub(super) fn certify(
+    score: &dyn Score,
+    request: &Request,
+    credit: Array1<f64>,
+    (reference_score, input_score): (f64, f64),
+    (rule, used, relative_disagreement): (Rule, &str, Option<f64>),
+    limits: &Limits,
+) -> Explanation {
+    let (reference, input) = request.path.ends();
+    let (kinetic_action, straightness) = geometry(request.path, GEOMETRY_STEPS);
+    let evidence = request.path.evidence();
+    let certificate = Certificate {
+        completeness: Some(Completeness::new(credit.sum(), reference_score, input_score)),
+        path: Some(PathCertificate {
+            rule,
+            rule_used: used.to_owned(),
+            relative_disagreement,
+            kinetic_action,
+            geometric_path_straightness: straightness.is_finite().then_some(straightness),
+            evidence: evidence.clone(),
+        }),
+        ..Certificate::new(&evidence.kind, request.example, request.target, input_score)
+    };
+    Explanation {
+        values: credit,
+        shape: score.shape().to_vec(),
+        reference: Some(reference),
+        input,
+        standard_errors: None,
+        certificate: certificate.judged(limits),
     }
 }
 

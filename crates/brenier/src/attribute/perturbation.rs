@@ -13,18 +13,16 @@ pub(super) mod surrogate;
 
 use std::collections::VecDeque;
 
-use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ArrayViewMut1, Axis, Slice};
-use rand::SeedableRng;
-use rand_chacha::ChaCha8Rng;
-
 pub use absence::Absence;
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ArrayViewMut1, Axis, Slice};
 
-use super::{Certificate, Completeness, Explanation, Grouping, Groups, Limits, Sampling};
+use super::rows::check_inputs;
+use super::{Certificate, Completeness, Context, Explanation, Grouping, Groups, Limits, Sampling};
 use crate::predictor::Score;
 use crate::{Error, Result, error};
 
-/// Rows that the score is given at once, unless a method is told otherwise.
-pub(super) const MICRO_BATCH: usize = 64;
+/// What a batch of rows may take, in bytes: enough to keep all workers busy on a small model.
+const BATCH_BYTES: usize = 8 << 20;
 
 /// One input and one of its scores, to be asked about with parts left out.
 pub(super) struct Case<'a> {
@@ -33,7 +31,7 @@ pub(super) struct Case<'a> {
     pub target: usize,
     pub example: usize,
     /// The rows that stand in for what is absent.
-    pub stand_ins: Array2<f64>,
+    pub stand_ins: ArrayView2<'a, f64>,
     pub micro_batch: usize,
 }
 
@@ -50,35 +48,40 @@ pub(super) struct Finding {
     pub drawn: Option<(u64, usize)>,
 }
 
-/// Explains every row of a batch by itself.
-pub(super) fn explain_each(
-    method: &str,
-    score: &dyn Score,
-    inputs: ArrayView2<f64>,
-    targets: &[usize],
-    (absence, micro_batch): (&Absence, usize),
-    mut find: impl FnMut(&Case) -> Result<Finding>,
-) -> Result<Vec<Explanation>> {
-    error::expect_shape("a row of the inputs", &[score.features()], &[inputs.ncols()])?;
-    error::expect_shape("the list of targets", &[inputs.nrows()], &[targets.len()])?;
-    if micro_batch == 0 {
-        return Err(Error::Zero { what: "the number of rows of a micro-batch" });
-    }
-    let explain = |(example, (input, &target)): (usize, (ArrayView1<f64>, &usize))| {
-        error::expect_finite("input", example, 1.0, input)?;
-        let stand_ins = absence.rows(score.shape(), input, example, inputs.nrows())?;
-        let case = Case { score, input, target, example, stand_ins, micro_batch };
-        let finding = find(&case)?;
-        Ok(case.certify(method, finding))
-    };
-    inputs.rows().into_iter().zip(targets).enumerate().map(explain).collect()
+/// What is asked of a method.
+pub(super) struct Question<'a, 'b> {
+    pub score: &'a dyn Score,
+    pub inputs: ArrayView2<'a, f64>,
+    pub targets: &'a [usize],
+    pub context: &'a Context<'b>,
 }
 
-/// The generator of an example's draws: it follows from the seed and the example's number alone.
-pub(super) fn draws(seed: u64, example: usize) -> ChaCha8Rng {
-    let mut rng = ChaCha8Rng::seed_from_u64(seed);
-    rng.set_stream(example as u64);
-    rng
+impl Question<'_, '_> {
+    /// Explains every row by itself.
+    pub(super) fn answer(
+        &self,
+        method: &str,
+        absence: Absence,
+        seed: u64,
+        micro_batch: Option<usize>,
+        mut find: impl FnMut(&Case) -> Result<Finding>,
+    ) -> Result<Vec<Explanation>> {
+        let Question { score, inputs, targets, context } = *self;
+        check_inputs(score, inputs, targets)?;
+        let micro_batch = match micro_batch {
+            Some(0) => return Err(Error::Zero { what: "the number of rows of a micro-batch" }),
+            Some(rows) => rows,
+            None => (BATCH_BYTES / (8 * score.features().max(1))).clamp(32, 1024),
+        };
+        let stand_ins = absence.stand_ins(inputs, score.shape(), seed, context)?;
+        let explain = |(example, (input, &target)): (usize, (ArrayView1<f64>, &usize))| {
+            let stand_ins = stand_ins.of(example);
+            let case = Case { score, input, target, example, stand_ins, micro_batch };
+            let finding = find(&case)?;
+            Ok(case.certify(method, finding))
+        };
+        inputs.rows().into_iter().zip(targets).enumerate().map(explain).collect()
+    }
 }
 
 impl Case<'_> {

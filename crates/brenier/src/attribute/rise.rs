@@ -15,8 +15,9 @@ use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
-use super::perturbation::{Case, Finding, MICRO_BATCH, draws, explain_each};
-use super::{Absence, Explanation};
+use super::draws::generator;
+use super::perturbation::{Case, Finding, Question};
+use super::{Absence, Context, Explanation};
 use crate::predictor::Score;
 use crate::{Error, Result};
 
@@ -34,8 +35,8 @@ pub struct Rise {
     pub absence: Absence,
     /// The seed of the draws.
     pub seed: u64,
-    /// The largest batch that the score is given, in rows.
-    pub micro_batch: usize,
+    /// The largest batch that the score is given, in rows; what takes about 8 MB where not given.
+    pub micro_batch: Option<usize>,
 }
 
 impl Default for Rise {
@@ -45,9 +46,9 @@ impl Default for Rise {
             samples: 4000,
             cells: 7,
             probability: 0.5,
-            absence: Absence::Zero,
+            absence: Absence::default(),
             seed: 0,
-            micro_batch: MICRO_BATCH,
+            micro_batch: None,
         }
     }
 }
@@ -65,6 +66,7 @@ impl Rise {
         score: &dyn Score,
         inputs: ArrayView2<f64>,
         targets: &[usize],
+        context: &Context,
     ) -> Result<Vec<Explanation>> {
         if self.samples == 0 || self.cells == 0 {
             return Err(Error::Zero { what: "the number of masks and of their cells" });
@@ -77,14 +79,13 @@ impl Rise {
                 hint: "0.5 is the default",
             });
         }
-        explain_each(Self::NAME, score, inputs, targets, (&self.absence, self.micro_batch), |case| {
-            self.find(case)
-        })
+        let question = Question { score, inputs, targets, context };
+        question.answer(Self::NAME, self.absence, self.seed, self.micro_batch, |case| self.find(case))
     }
 
     fn find(&self, case: &Case) -> Result<Finding> {
         let score = case.input_score()?;
-        let mut rng = draws(self.seed, case.example);
+        let mut rng = generator(self.seed, case.example, 0);
         let shape = case.score.shape();
         let masks = (0..self.samples).map(|_| self.mask(shape, &mut rng));
         let mut sums = Sums::zero(plane(shape));
@@ -207,7 +208,7 @@ mod tests {
     #[test]
     fn masks_of_images_are_smooth_and_present_with_the_given_probability_everywhere() {
         let rise = Rise { cells: 4, probability: 0.3, ..Rise::default() };
-        let mut rng = draws(3, 0);
+        let mut rng = generator(3, 0, 0);
         let (count, mut mean) = (20_000, vec![0.0; 12 * 10]);
         for _ in 0..count {
             let mask = rise.mask(&[2, 12, 10], &mut rng);

@@ -11,8 +11,8 @@
 use ndarray::{Array1, ArrayView2};
 use serde::{Deserialize, Serialize};
 
-use super::perturbation::{Case, Finding, MICRO_BATCH, explain_each};
-use super::{Absence, Explanation, Grouping};
+use super::perturbation::{Case, Finding, Question};
+use super::{Absence, Context, Explanation, Grouping};
 use crate::predictor::Score;
 use crate::{Error, Result};
 
@@ -27,14 +27,14 @@ pub struct ShapleyValues {
     pub groups: Grouping,
     /// What stands in for absent ones.
     pub absence: Absence,
-    /// The largest batch that the score is given, in rows.
-    pub micro_batch: usize,
+    /// The largest batch that the score is given, in rows; what takes about 8 MB where not given.
+    pub micro_batch: Option<usize>,
 }
 
 impl Default for ShapleyValues {
     /// Every feature by itself, zero where it is absent.
     fn default() -> Self {
-        Self { groups: Grouping::Each, absence: Absence::Zero, micro_batch: MICRO_BATCH }
+        Self { groups: Grouping::Each, absence: Absence::default(), micro_batch: None }
     }
 }
 
@@ -45,12 +45,13 @@ impl ShapleyValues {
     /// Explains output `targets[i]` of row `i`.
     ///
     /// ```
-    /// use brenier::{ScoreFn, ShapleyValues};
+    /// use brenier::attribute::{Context, ShapleyValues};
+    /// use brenier::ScoreFn;
     /// use ndarray::array;
     ///
     /// // f(x) = x0 + x1 x2: the two that only work together share the product.
     /// let score = ScoreFn::new(&[3], |x, _| (x[0] + x[1] * x[2], array![1.0, x[2], x[1]]));
-    /// let explanations = ShapleyValues::default().explain(&score, array![[5.0, 2.0, 3.0]].view(), &[0])?;
+    /// let explanations = ShapleyValues::default().explain(&score, array![[5.0, 2.0, 3.0]].view(), &[0], &Context::default())?;
     /// assert_eq!(explanations[0].values, array![5.0, 3.0, 3.0]);
     /// # Ok::<(), brenier::Error>(())
     /// ```
@@ -62,10 +63,10 @@ impl ShapleyValues {
         score: &dyn Score,
         inputs: ArrayView2<f64>,
         targets: &[usize],
+        context: &Context,
     ) -> Result<Vec<Explanation>> {
-        explain_each(Self::NAME, score, inputs, targets, (&self.absence, self.micro_batch), |case| {
-            self.find(case)
-        })
+        let question = Question { score, inputs, targets, context };
+        question.answer(Self::NAME, self.absence, 0, self.micro_batch, |case| self.find(case))
     }
 
     fn find(&self, case: &Case) -> Result<Finding> {

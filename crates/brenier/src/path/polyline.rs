@@ -19,6 +19,7 @@ use crate::{Error, Result, error};
 pub struct Polyline {
     times: Vec<f64>,
     points: Array2<f64>,
+    kind: &'static str,
 }
 
 impl Polyline {
@@ -52,7 +53,13 @@ impl Polyline {
         for (row, &time) in points.rows().into_iter().zip(&times) {
             error::expect_finite("state", 0, time, row)?;
         }
-        Ok(Self { times, points })
+        Ok(Self { times, points, kind: "polyline" })
+    }
+
+    /// The same path under another name in certificates.
+    pub(crate) fn named(mut self, kind: &'static str) -> Self {
+        self.kind = kind;
+        self
     }
 
     /// Reads the points from an npy file: f64 or f32, first axis the point; further axes are flattened.
@@ -103,6 +110,6 @@ impl Path for Polyline {
     }
 
     fn evidence(&self) -> PathEvidence {
-        PathEvidence { kind: "polyline".into(), ..PathEvidence::default() }
+        PathEvidence { kind: self.kind.into(), ..PathEvidence::default() }
     }
 }

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use ndarray::{Array1, Array2, ArrayD, ArrayView2, ArrayViewD, Ix2};
 use onnx_grad::{Builder, DType, Dim, GradOptions, Graph, Model, ReluBackward, grad_with, lower, seed_name};
 
+use super::layer::LayerPredictor;
 use super::logits::cut_final_activation;
 use super::micro_batch::micro_batch;
 use super::score::Score;
@@ -21,7 +22,7 @@ use crate::engine::{Engine, EngineConfig, EngineKind, Tensor, Workers};
 use crate::error::{Error, Result};
 
 /// The name of the scores in the graphs made here.
-const SCORES: &str = "brenier/scores";
+pub(super) const SCORES: &str = "brenier/scores";
 
 /// How a model is turned into a predictor.
 #[derive(Debug, Clone, Default)]
@@ -49,6 +50,9 @@ pub struct OnnxPredictor {
     forward: Workers,
     gradient: Workers,
     engine: Arc<dyn Engine>,
+    /// The graph from the input to the scores, for methods that look inside.
+    model: Model,
+    config: PredictorConfig,
 }
 
 /// The scores of a batch and the gradients of each row's target.
@@ -68,33 +72,63 @@ impl OnnxPredictor {
 
     /// Takes a model that is in memory already.
     pub fn new(model: &Model, config: &PredictorConfig) -> Result<OnnxPredictor> {
-        let engine = config.engine.build()?;
         let mut notices = Vec::new();
         let graph = prepare(model, config, &mut notices)?;
+        OnnxPredictor::of(Model { graph, ..model.clone() }, config.clone(), notices)
+    }
+
+    /// From a model that is one input and the scores already.
+    fn of(model: Model, config: PredictorConfig, notices: Vec<String>) -> Result<OnnxPredictor> {
+        let engine = config.engine.build()?;
+        let graph = &model.graph;
         let input = graph.inputs[0].clone();
-        let shape = row_shape(&graph)?;
+        let shape = row_shape(graph)?;
         let outputs = graph.outputs[0].shape.as_ref().and_then(|s| s.get(1)).and_then(Dim::known);
         let outputs = outputs.and_then(|n| usize::try_from(n).ok()).ok_or_else(|| Error::Predictor {
             reason: format!("the size of output '{}' is not known", graph.outputs[0].name),
             remedy: "export the model with fixed sizes for all axes but the batch",
         })?;
         let options = GradOptions { relu: config.relu, weight_gradient: engine.weight_gradient() };
-        let gradient = grad_with(&graph, &[SCORES], &[&input.name], options)?;
+        let gradient = grad_with(graph, &[SCORES], &[&input.name], options)?;
         let row_dependent = config.engine.kind == EngineKind::Ort;
-        let with = |graph: Graph| Model { graph, ..model.clone() };
-        let rows = |graph: &Graph| micro_batch(graph, row_dependent);
-        let forward_rows = rows(&graph)?;
-        let gradient_rows = rows(&gradient)?;
+        let gradient = Model { graph: gradient, ..model.clone() };
+        let forward_rows = micro_batch(graph, row_dependent)?;
+        let gradient_rows = micro_batch(&gradient.graph, row_dependent)?;
         Ok(OnnxPredictor {
-            forward: Workers::new(engine.as_ref(), &with(graph), forward_rows)?,
-            gradient: Workers::new(engine.as_ref(), &with(gradient), gradient_rows)?,
+            forward: Workers::new(engine.as_ref(), &model, forward_rows)?,
+            gradient: Workers::new(engine.as_ref(), &gradient, gradient_rows)?,
             input: input.name,
             dtype: input.dtype,
             shape,
             outputs,
             notices,
             engine,
+            model,
+            config,
         })
+    }
+
+    /// The same scores with gradients that `Relu` sends back in another way.
+    ///
+    /// # Errors
+    /// If the model has no `Relu`: nothing would differ from the gradient.
+    pub fn with_relu(&self, relu: ReluBackward) -> Result<OnnxPredictor> {
+        if !self.model.graph.nodes.iter().any(|node| node.is("Relu")) {
+            return Err(Error::Predictor {
+                reason: "it has no ReLU, so there is nothing that guided gradients could change".to_string(),
+                remedy: "use the method 'gradient' or 'smoothgrad'",
+            });
+        }
+        let config = PredictorConfig { relu, ..self.config.clone() };
+        OnnxPredictor::of(self.model.clone(), config, self.notices.clone())
+    }
+
+    /// The same model seen at one of its layers: a node or value by name, or the last convolution.
+    ///
+    /// # Errors
+    /// If there is no such layer, or its values are not maps `[channels, height, width]`.
+    pub fn layer(&self, name: Option<&str>) -> Result<LayerPredictor> {
+        LayerPredictor::new(&self.model, &self.config, self.engine.as_ref(), name)
     }
 
     /// The shape of one input, without the batch.
@@ -136,13 +170,7 @@ impl OnnxPredictor {
                 found: vec![targets.len()],
             });
         }
-        let mut seed = Array2::<f32>::zeros((rows, self.outputs));
-        for (row, &target) in targets.iter().enumerate() {
-            match seed.get_mut((row, target)) {
-                Some(entry) => *entry = 1.0,
-                None => return Err(Error::Target { target, outputs: self.outputs, row }),
-            }
-        }
+        let seed = one_hot(targets, self.outputs)?;
         let (x, seed) = (self.feed(x), self.feed(seed.view().into_dyn()));
         let outputs = self.gradient.map(&[(&self.input, x.view()), (&seed_name(SCORES), seed.view())])?;
         let mut outputs = outputs.into_iter();
@@ -306,6 +334,18 @@ fn flatten_scores(graph: Graph) -> Result<Graph> {
     Ok(builder.finish()?)
 }
 
+/// A row for each target, 1 in its place.
+pub(super) fn one_hot(targets: &[usize], outputs: usize) -> Result<Array2<f32>> {
+    let mut seed = Array2::<f32>::zeros((targets.len(), outputs));
+    for (row, &target) in targets.iter().enumerate() {
+        match seed.get_mut((row, target)) {
+            Some(entry) => *entry = 1.0,
+            None => return Err(Error::Target { target, outputs, row }),
+        }
+    }
+    Ok(seed)
+}
+
 pub(super) fn floats(tensor: Option<Tensor>) -> Result<ArrayD<f64>> {
     match tensor {
         Some(Tensor::F32(array)) => Ok(array.mapv(f64::from)),
@@ -317,7 +357,7 @@ pub(super) fn floats(tensor: Option<Tensor>) -> Result<ArrayD<f64>> {
     }
 }
 
-fn matrix(tensor: Option<Tensor>) -> Result<Array2<f64>> {
+pub(super) fn matrix(tensor: Option<Tensor>) -> Result<Array2<f64>> {
     let array = floats(tensor)?;
     let shape = array.shape().to_vec();
     array.into_dimensionality::<Ix2>().map_err(|_| Error::Shape {

@@ -84,11 +84,12 @@ impl<F: Fn(ArrayView1<f64>, usize) -> (f64, Array1<f64>)> Score for ScoreFn<F> {
 /// Methods that leave parts of the input out need no more than that.
 ///
 /// ```
-/// use brenier::{Occlusion, ValueFn};
+/// use brenier::ValueFn;
+/// use brenier::attribute::{Context, Occlusion};
 /// use ndarray::array;
 ///
 /// let larger = ValueFn::new(&[2], |x, _target| x[0].max(x[1]));
-/// let explanations = Occlusion::default().explain(&larger, array![[3.0, 1.0]].view(), &[0])?;
+/// let explanations = Occlusion::default().explain(&larger, array![[3.0, 1.0]].view(), &[0], &Context::default())?;
 /// assert_eq!(explanations[0].values, array![2.0, 0.0]);
 /// # Ok::<(), brenier::Error>(())
 /// ```

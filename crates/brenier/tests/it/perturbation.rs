@@ -1,10 +1,12 @@
 //! Methods without gradients: convergence, standard errors, closed forms, memory and refusals.
 
-use brenier::{
-    Absence, Coalitions, Distance, Explanation, Grouping, KernelShap, Lime, Occlusion, Result, Rise, Score,
-    ShapleyValues, Slic, Surrogate, ValueFn,
+use brenier::attribute::{
+    Absence, Baseline, Coalitions, Context, Distance, Grouping, KernelShap, Lime, Method, Occlusion, Rise,
+    ShapleyValues, Slic, Surrogate,
 };
-use ndarray::{Array1, Array2, ArrayView2, Axis, array};
+use brenier::data::Dataset;
+use brenier::{Explanation, Result, ValueFn};
+use ndarray::{Array1, Array2, Axis, array};
 
 use crate::shared::{Counting, normal, slope, smooth_score};
 
@@ -57,7 +59,7 @@ fn the_error_of_sampled_kernel_shap_falls_with_the_root_of_the_coalitions() {
             .map(|seed| {
                 let sampled =
                     KernelShap { coalitions: Coalitions::Sampled { count }, seed, ..KernelShap::default() };
-                one(sampled.explain(&score, input.view(), &[0]))
+                one(sampled.explain(&score, input.view(), &[0], &Context::default()))
             })
             .collect();
         let values: Vec<_> = runs.iter().map(|run| run.values.clone()).collect();
@@ -75,14 +77,19 @@ fn the_error_of_sampled_kernel_shap_falls_with_the_root_of_the_coalitions() {
 fn enough_samples_are_all_coalitions() {
     let (score, input) = (smooth_score(9, 4), normal(1, 9, 5));
     let kernel = |coalitions| KernelShap { coalitions, ..KernelShap::default() };
-    let exact = one(ShapleyValues::default().explain(&score, input.view(), &[0]));
+    let exact = one(ShapleyValues::default().explain(&score, input.view(), &[0], &Context::default()));
     for coalitions in [Coalitions::Usual, Coalitions::Sampled { count: 510 }] {
-        let explanation = one(kernel(coalitions).explain(&score, input.view(), &[0]));
+        let explanation = one(kernel(coalitions).explain(&score, input.view(), &[0], &Context::default()));
         assert!((&explanation.values - &exact.values).iter().all(|gap| gap.abs() < 1e-9));
         assert!(explanation.certificate.sampling.is_none());
         assert_eq!(explanation.certificate.score_evaluations, 512);
     }
-    let sampled = one(kernel(Coalitions::Sampled { count: 200 }).explain(&score, input.view(), &[0]));
+    let sampled = one(kernel(Coalitions::Sampled { count: 200 }).explain(
+        &score,
+        input.view(),
+        &[0],
+        &Context::default(),
+    ));
     assert!(sampled.certificate.sampling.is_some());
 }
 
@@ -94,10 +101,11 @@ fn occlusion_of_a_linear_score_is_the_mean_over_the_windows_of_the_terms_they_hi
     let occlusion = Occlusion {
         window: Some(vec![1, 2, 3]),
         stride: Some(vec![1, 1, 2]),
-        absence: Absence::Baseline { rows: vec![baseline.row(0).to_vec()] },
+        absence: Absence::Baseline(Baseline::Given),
         ..Occlusion::default()
     };
-    let explanation = one(occlusion.explain(&score, input.view(), &[0]));
+    let context = Context { baselines: Some(baseline.view()), ..Context::default() };
+    let explanation = one(occlusion.explain(&score, input.view(), &[0], &context));
     let terms = &weights.row(0) * &(&input.row(0) - &baseline.row(0));
     let (mut sum, mut count) = (Array1::<f64>::zeros(20), Array1::<f64>::zeros(20));
     for row in 0..=2 {
@@ -126,7 +134,7 @@ fn rise_of_a_linear_score_is_its_own_term_and_a_share_of_the_others() {
     let expected = terms.mapv(|term| 2.0 + term + p * (terms.sum() - term));
     let rise = |samples, seed| {
         let rise = Rise { samples, probability: p, seed, ..Rise::default() };
-        one(rise.explain(&score, input.view(), &[0]))
+        one(rise.explain(&score, input.view(), &[0], &Context::default()))
     };
     let large = rise(40_000, 1);
     let errors = large.standard_errors.clone().unwrap();
@@ -146,7 +154,7 @@ fn rise_finds_the_only_patch_that_counts() {
     let inside = |i: usize| (2..7).contains(&(i / 16 % 16)) && (9..14).contains(&(i % 16));
     let score = ValueFn::new(&shape, |x, _| (0..x.len()).filter(|&i| inside(i)).map(|i| x[i]).sum());
     let rise = Rise { samples: 600, cells: 6, ..Rise::default() };
-    let explanation = one(rise.explain(&score, Array2::ones((1, 768)).view(), &[0]));
+    let explanation = one(rise.explain(&score, Array2::ones((1, 768)).view(), &[0], &Context::default()));
     let best = explanation.values.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1)).unwrap().0;
     assert!(inside(best), "{best}");
     // All channels of a pixel are masked together.
@@ -161,18 +169,19 @@ fn lime_recovers_a_linear_score_and_its_error_agrees_with_the_spread() {
     let mut expected = terms.to_owned();
     (expected[2], expected[3]) = ((terms[2] + terms[3]) / 2.0, (terms[2] + terms[3]) / 2.0);
     let score = ValueFn::new(&[features], |x, _| 100.0 + x.dot(&weights.row(0)));
-    let absence = Absence::Baseline { rows: vec![baseline.row(0).to_vec()] };
+    let absence = Absence::Baseline(Baseline::Given);
+    let context = Context { baselines: Some(baseline.view()), ..Context::default() };
     for surrogate in [Surrogate::Lasso { alpha: 1e-9 }, Surrogate::Ridge { alpha: 1e-7 }] {
         for distance in [Distance::Cosine, Distance::Euclidean] {
             let lime = Lime {
                 groups: groups.clone(),
-                absence: absence.clone(),
+                absence,
                 samples: 100,
                 surrogate,
                 distance,
                 ..Lime::default()
             };
-            let explanation = one(lime.explain(&score, input.view(), &[0]));
+            let explanation = one(lime.explain(&score, input.view(), &[0], &context));
             assert!((&explanation.values - &expected).iter().all(|gap| gap.abs() < 1e-6), "{surrogate:?}");
             assert!(explanation.standard_errors.unwrap().iter().all(|error| *error < 1e-6));
         }
@@ -181,8 +190,8 @@ fn lime_recovers_a_linear_score_and_its_error_agrees_with_the_spread() {
     let score = smooth_score(features, 4);
     for surrogate in [Surrogate::Lasso { alpha: 0.003 }, Surrogate::Ridge { alpha: 1.0 }] {
         let run = |seed| {
-            let lime = Lime { samples: 300, seed, surrogate, absence: absence.clone(), ..Lime::default() };
-            one(lime.explain(&score, input.view(), &[0]))
+            let lime = Lime { samples: 300, seed, surrogate, absence, ..Lime::default() };
+            one(lime.explain(&score, input.view(), &[0], &context))
         };
         let ratio = reported_over_seen(&(0..30).map(run).collect::<Vec<_>>());
         println!("{surrogate:?}: reported over seen {ratio:.3}");
@@ -190,55 +199,44 @@ fn lime_recovers_a_linear_score_and_its_error_agrees_with_the_spread() {
     }
 }
 
-type Method = Box<dyn Fn(usize, &dyn Score, ArrayView2<f64>, &[usize]) -> Result<Vec<Explanation>>>;
-
-/// Every method with a background of three rows, given the size of the micro-batch.
-fn methods(features: usize) -> Vec<Method> {
-    let rows: Vec<_> = normal(3, features, 9).rows().into_iter().map(|row| row.to_vec()).collect();
-    let absence = move || Absence::Background { rows: rows.clone() };
-    let [a, b, c, d, e] = [absence(), absence(), absence(), absence(), absence()];
+/// Every method with a background, given the size of the micro-batch.
+fn methods(micro_batch: usize) -> Vec<Method> {
+    let (absence, micro_batch) = (Absence::Background { rows: 3 }, Some(micro_batch));
+    let coalitions = Coalitions::Sampled { count: 60 };
     vec![
-        Box::new(move |micro_batch, score, x, targets| {
-            ShapleyValues { micro_batch, absence: a.clone(), ..ShapleyValues::default() }
-                .explain(score, x, targets)
-        }),
-        Box::new(move |micro_batch, score, x, targets| {
-            let coalitions = Coalitions::Sampled { count: 60 };
-            let method = KernelShap { micro_batch, absence: b.clone(), coalitions, ..KernelShap::default() };
-            method.explain(score, x, targets)
-        }),
-        Box::new(move |micro_batch, score, x, targets| {
-            Occlusion { micro_batch, absence: c.clone(), ..Occlusion::default() }.explain(score, x, targets)
-        }),
-        Box::new(move |micro_batch, score, x, targets| {
-            Rise { micro_batch, absence: d.clone(), samples: 50, ..Rise::default() }
-                .explain(score, x, targets)
-        }),
-        Box::new(move |micro_batch, score, x, targets| {
-            Lime { micro_batch, absence: e.clone(), samples: 50, ..Lime::default() }
-                .explain(score, x, targets)
-        }),
+        Method::ShapleyValues(ShapleyValues { micro_batch, absence, ..ShapleyValues::default() }),
+        Method::KernelShap(KernelShap { micro_batch, absence, coalitions, ..KernelShap::default() }),
+        Method::Occlusion(Occlusion { micro_batch, absence, ..Occlusion::default() }),
+        Method::Rise(Rise { micro_batch, absence, samples: 50, ..Rise::default() }),
+        Method::Lime(Lime { micro_batch, absence, samples: 50, ..Lime::default() }),
     ]
 }
 
 #[test]
 fn results_and_memory_do_not_depend_on_how_rows_are_batched() {
     let (features, inputs) = (8, normal(2, 8, 10));
-    for method in methods(features) {
+    let rows = normal(5, features, 9).mapv(|v| v as f32);
+    let data = Dataset::from_rows("rows", &[features], rows.view()).unwrap();
+    let context = Context { data: Some(&data), ..Context::default() };
+    for kind in 0..methods(1).len() {
         let mut found = Vec::new();
         for micro_batch in [1, 7, 1000] {
+            let method = methods(micro_batch).remove(kind);
+            assert!(!method.needs_gradients());
             let score = Counting::new(smooth_score(features, 11));
-            let explanations = method(micro_batch, &score, inputs.view(), &[0, 0]).unwrap();
+            let explanations = method.explain(&score, inputs.view(), &[0, 0], &context).unwrap();
             assert!(score.largest_batch.get() <= micro_batch);
             assert_eq!(score.gradients.get(), 0);
             let counted: usize = explanations.iter().map(|e| e.certificate.score_evaluations).sum();
             assert_eq!(score.values.get(), counted);
+            assert_eq!(explanations[0].certificate.method, method.name());
             found.push(explanations);
         }
         assert_eq!(found[0], found[1]);
         assert_eq!(found[0], found[2]);
         assert_ne!(found[0][0].values, found[0][1].values);
-        assert!(method(0, &smooth_score(features, 11), inputs.view(), &[0, 0]).is_err());
+        let none = methods(0).remove(kind);
+        assert!(none.explain(&smooth_score(features, 11), inputs.view(), &[0, 0], &context).is_err());
     }
 }
 
@@ -251,9 +249,9 @@ fn another_seed_gives_another_estimate_and_the_same_seed_the_same() {
         let lime = Lime { samples: 50, seed, ..Lime::default() };
         let rise = Rise { samples: 50, seed, ..Rise::default() };
         let explained = [
-            kernel.explain(&score, inputs.view(), &[0, 0]),
-            lime.explain(&score, inputs.view(), &[0, 0]),
-            rise.explain(&score, inputs.view(), &[0, 0]),
+            kernel.explain(&score, inputs.view(), &[0, 0], &Context::default()),
+            lime.explain(&score, inputs.view(), &[0, 0], &Context::default()),
+            rise.explain(&score, inputs.view(), &[0, 0], &Context::default()),
         ];
         explained.map(|explanations| one(explanations).values)
     };
@@ -272,7 +270,8 @@ fn superpixels_and_patches_carry_credit_to_their_pixels() {
     let superpixels = Grouping::Superpixels(Slic { segments: 8, ..Slic::default() });
     for groups in [Grouping::Patches { height: 4, width: 2 }, superpixels] {
         let kernel = KernelShap { groups, coalitions: Coalitions::All, ..KernelShap::default() };
-        let values = one(kernel.explain(&score, image.view().insert_axis(Axis(0)), &[0])).values;
+        let values =
+            one(kernel.explain(&score, image.view().insert_axis(Axis(0)), &[0], &Context::default())).values;
         assert!((values.sum() - 64.0).abs() < 1e-9);
         assert!((0..128).all(|i| (values[i] - if left(i) { 1.0 } else { 0.0 }).abs() < 1e-9), "{values}");
     }
@@ -286,30 +285,47 @@ fn says_what_cannot_be_done() {
     let too_many =
         "exact Shapley values of 25 groups would take 2^25 subsets, and at most 20 groups are enumerated";
     let all = KernelShap { coalitions: Coalitions::All, ..KernelShap::default() };
-    assert!(message(all.explain(&wide, wide_input.view(), &[0])).starts_with(too_many));
-    assert!(message(ShapleyValues::default().explain(&wide, wide_input.view(), &[0])).starts_with(too_many));
+    assert!(message(all.explain(&wide, wide_input.view(), &[0], &Context::default())).starts_with(too_many));
+    assert!(
+        message(ShapleyValues::default().explain(&wide, wide_input.view(), &[0], &Context::default()))
+            .starts_with(too_many)
+    );
     let few = KernelShap { coalitions: Coalitions::Sampled { count: 20 }, ..KernelShap::default() };
     assert!(
-        message(few.explain(&wide, wide_input.view(), &[0])).contains("do not determine the credit of 25")
+        message(few.explain(&wide, wide_input.view(), &[0], &Context::default()))
+            .contains("do not determine the credit of 25")
     );
     let none = KernelShap { coalitions: Coalitions::Sampled { count: 0 }, ..KernelShap::default() };
-    assert!(message(none.explain(&score, input.view(), &[0])).contains("at least 1"));
+    assert!(message(none.explain(&score, input.view(), &[0], &Context::default())).contains("at least 1"));
     let nan = ValueFn::new(&[4], |x, _| if x[2] == 0.0 { f64::NAN } else { 1.0 });
-    let broken = message(Occlusion::default().explain(&nan, input.view(), &[0]));
+    let broken = message(Occlusion::default().explain(&nan, input.view(), &[0], &Context::default()));
     assert!(broken.starts_with("output 0 is NaN for example 0 with parts of it left out (row 2"), "{broken}");
-    assert!(message(Occlusion::default().explain(&score, wide_input.view(), &[0])).contains("[25]"));
-    assert!(message(Occlusion::default().explain(&score, input.view(), &[0, 1])).contains("targets"));
+    assert!(
+        message(Occlusion::default().explain(&score, wide_input.view(), &[0], &Context::default()))
+            .contains("[1, 25]")
+    );
+    assert!(
+        message(Occlusion::default().explain(&score, input.view(), &[0, 1], &Context::default()))
+            .contains("targets")
+    );
     let infinite = array![[0.0, f64::INFINITY, 0.0, 0.0]];
-    assert!(message(Occlusion::default().explain(&score, infinite.view(), &[0])).contains("feature 1"));
+    assert!(
+        message(Occlusion::default().explain(&score, infinite.view(), &[0], &Context::default()))
+            .contains("feature 1")
+    );
     for (samples, kernel_width, alpha) in [(10, 1.0, 0.01), (100, 0.0, 0.01), (100, 1.0, -1.0)] {
         let lime = Lime { samples, kernel_width, surrogate: Surrogate::Ridge { alpha }, ..Lime::default() };
-        assert!(lime.explain(&score, input.view(), &[0]).is_err());
+        assert!(lime.explain(&score, input.view(), &[0], &Context::default()).is_err());
     }
     for (samples, probability) in [(0, 0.5), (10, 1.0), (10, 0.0)] {
         assert!(
-            Rise { samples, probability, ..Rise::default() }.explain(&score, input.view(), &[0]).is_err()
+            Rise { samples, probability, ..Rise::default() }
+                .explain(&score, input.view(), &[0], &Context::default())
+                .is_err()
         );
     }
     let rare = Rise { samples: 2, probability: 0.01, ..Rise::default() };
-    assert!(message(rare.explain(&score, input.view(), &[0])).contains("none of 2 masks"));
+    assert!(
+        message(rare.explain(&score, input.view(), &[0], &Context::default())).contains("none of 2 masks")
+    );
 }

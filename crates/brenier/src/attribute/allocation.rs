@@ -1,0 +1,60 @@
+//! How the score's change along a path is shared out among the features: a choice that comes after the path.
+//!
+//! The path integral is the one rule that satisfies the axioms. IDGI is another, offered for comparison on the
+//! same paths.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Explanation, Idgi, PathIntegral, Request, Rule};
+use crate::Result;
+use crate::predictor::Score;
+
+/// How credit is given along a path.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "allocation", rename_all = "kebab-case")]
+pub enum Allocation {
+    /// The path integral with this rule: linear in the score.
+    PathIntegral {
+        /// The quadrature rule.
+        rule: Rule,
+    },
+    /// Each step's change in proportion to the squared gradient: not linear in the score.
+    Idgi {
+        /// Number of steps.
+        steps: usize,
+    },
+}
+
+impl Default for Allocation {
+    /// The path integral to a relative tolerance of 1e-3.
+    fn default() -> Self {
+        Allocation::PathIntegral { rule: Rule::adaptive(1e-3) }
+    }
+}
+
+impl Allocation {
+    /// Explains any mixture of paths and targets under the name of a method.
+    pub fn explain_all(
+        &self,
+        method: &str,
+        score: &dyn Score,
+        requests: &[Request],
+    ) -> Result<Vec<Explanation>> {
+        let mut explanations = match *self {
+            Allocation::PathIntegral { rule } => PathIntegral::new(rule).explain_all(score, requests)?,
+            Allocation::Idgi { steps } => Idgi { steps, ..Idgi::default() }.explain_all(score, requests)?,
+        };
+        for explanation in &mut explanations {
+            explanation.certificate.method = self.name(method);
+        }
+        Ok(explanations)
+    }
+
+    /// The name of a path method with this allocation, such as `ig` or `ig+idgi`.
+    pub fn name(&self, method: &str) -> String {
+        match self {
+            Allocation::PathIntegral { .. } => method.to_string(),
+            Allocation::Idgi { .. } => format!("{method}+idgi"),
+        }
+    }
+}

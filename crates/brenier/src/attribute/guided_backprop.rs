@@ -1,0 +1,66 @@
+//! Guided Backpropagation and the deconvolutional network: gradients in which ReLU passes only what is positive.
+//!
+//! ```text
+//! gradient          R_in = [input > 0]           R_out
+//! guided-backprop   R_in = [input > 0] [R_out > 0] R_out    (Springenberg et al., 2015)
+//! deconvnet         R_in =             [R_out > 0] R_out    (Zeiler and Fergus, 2014)
+//! ```
+//!
+//! The change is made in the graph of the gradient, not by hooks on modules, so every `Relu` of the model is
+//! seen, however it was written and however often it is used. What comes out is no gradient of anything and
+//! depends little on the score: sharp pictures, weak evidence (Adebayo et al., 2018).
+
+use ndarray::ArrayView2;
+use onnx_grad::ReluBackward;
+use serde::{Deserialize, Serialize};
+
+use super::Explanation;
+use super::gradient::at_inputs;
+use crate::Result;
+use crate::predictor::OnnxPredictor;
+
+/// Guided Backpropagation. There is nothing to set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct GuidedBackprop {}
+
+/// The deconvolutional network. There is nothing to set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Deconvnet {}
+
+impl GuidedBackprop {
+    /// The name on the command line and in certificates.
+    pub const NAME: &'static str = "guided-backprop";
+
+    /// Explains each row of `inputs`; one gradient evaluation each.
+    ///
+    /// # Errors
+    /// If the model has no ReLU.
+    pub fn explain(
+        &self,
+        predictor: &OnnxPredictor,
+        inputs: ArrayView2<f64>,
+        targets: &[usize],
+    ) -> Result<Vec<Explanation>> {
+        let guided = predictor.with_relu(ReluBackward::Guided)?;
+        at_inputs(Self::NAME, &guided, inputs, targets, |gradient, _| gradient)
+    }
+}
+
+impl Deconvnet {
+    /// The name on the command line and in certificates.
+    pub const NAME: &'static str = "deconvnet";
+
+    /// Explains each row of `inputs`; one gradient evaluation each.
+    ///
+    /// # Errors
+    /// If the model has no ReLU.
+    pub fn explain(
+        &self,
+        predictor: &OnnxPredictor,
+        inputs: ArrayView2<f64>,
+        targets: &[usize],
+    ) -> Result<Vec<Explanation>> {
+        let deconvnet = predictor.with_relu(ReluBackward::Deconvnet)?;
+        at_inputs(Self::NAME, &deconvnet, inputs, targets, |gradient, _| gradient)
+    }
+}

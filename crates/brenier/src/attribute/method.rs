@@ -1,0 +1,385 @@
+//! The methods by name, and one way to call them all.
+//!
+//! ```text
+//! method (settings) + score + inputs + targets + context  ->  an explanation for each input
+//! ```
+//!
+//! A [`Method`] is a plain value: it can be written to a file and compared. What a method needs besides the
+//! score, and not every method does, is in the [`Context`]: data, baselines, flows, the model as a graph.
+
+use std::str::FromStr;
+
+use ndarray::ArrayView2;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Absence, Allocation, Baseline, BlurIg, Coalitions, Deconvnet, ExpectedGradients, Explanation, GeodesicIg,
+    GradCam, Gradient, GradientInput, GradientShap, Grouping, GuidedBackprop, GuidedIg, IntegratedGradients,
+    KernelShap, Lime, Occlusion, Rise, Rule, ShapleyValues, SmoothGrad, Smoothing, StepCredit, Transport,
+};
+use crate::data::Dataset;
+use crate::flow::VelocityField;
+use crate::predictor::{OnnxPredictor, Score};
+use crate::{Error, Result};
+
+/// A method with its settings.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "method", rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Method {
+    // One gradient.
+    /// The gradient.
+    Gradient(Gradient),
+    /// Gradient times input.
+    GradientInput(GradientInput),
+    /// Guided Backpropagation.
+    GuidedBackprop(GuidedBackprop),
+    /// The deconvolutional network.
+    Deconvnet(Deconvnet),
+    /// Grad-CAM.
+    GradCam(GradCam),
+    // Gradients at many points.
+    /// SmoothGrad, SmoothGrad-squared and VarGrad.
+    #[serde(rename = "smoothgrad")]
+    SmoothGrad(SmoothGrad),
+    /// Expected Gradients.
+    ExpectedGradients(ExpectedGradients),
+    /// GradientSHAP.
+    GradientShap(GradientShap),
+    // Gradients along a path.
+    /// Integrated Gradients.
+    #[serde(rename = "ig")]
+    IntegratedGradients(IntegratedGradients),
+    /// Guided Integrated Gradients.
+    GuidedIg(GuidedIg),
+    /// Blur IG.
+    BlurIg(BlurIg),
+    /// Geodesic IG.
+    GeodesicIg(GeodesicIg),
+    /// The trace of a flow, or of several.
+    Transport(Transport),
+    // Scores without gradients.
+    /// KernelSHAP.
+    KernelShap(KernelShap),
+    /// Exact Shapley values.
+    ShapleyValues(ShapleyValues),
+    /// Occlusion.
+    Occlusion(Occlusion),
+    /// RISE.
+    Rise(Rise),
+    /// LIME.
+    Lime(Lime),
+}
+
+/// What methods need besides the score. Each says in words what it misses.
+#[derive(Default, Clone)]
+pub struct Context<'a> {
+    /// Rows to take means, references and neighbours from.
+    pub data: Option<&'a Dataset>,
+    /// Baselines that the user gives, one row or one for each input.
+    pub baselines: Option<ArrayView2<'a, f64>>,
+    /// The flows to follow.
+    pub flows: Vec<&'a dyn VelocityField>,
+    /// The model behind the score, for methods that look inside.
+    pub model: Option<&'a OnnxPredictor>,
+}
+
+impl Context<'_> {
+    /// The data, or a refusal that says who wants them.
+    pub(crate) fn require_data(&self, method: &str) -> Result<&Dataset> {
+        self.data.ok_or_else(|| Error::Method {
+            method: method.to_string(),
+            reason: "it needs rows of data, and none are given".to_string(),
+            remedy: "give data of the kind that the model was trained on (--background DATA)",
+        })
+    }
+
+    fn require_model(&self, method: &str) -> Result<&OnnxPredictor> {
+        self.model.ok_or_else(|| Error::Method {
+            method: method.to_string(),
+            reason: "it looks inside a model, and the score is a closure".to_string(),
+            remedy: "explain an ONNX model, or use a method that needs gradients only, such as 'ig'",
+        })
+    }
+}
+
+/// What is common to the settings of many methods. What is not given is each method's own default.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Settings {
+    /// Number of draws.
+    pub samples: Option<usize>,
+    /// Size of the noise; of the input's range for SmoothGrad, in the input's units for GradientSHAP.
+    pub noise: Option<f64>,
+    /// Where a path starts.
+    pub baseline: Option<Baseline>,
+    /// The quadrature rule.
+    pub rule: Option<Rule>,
+    /// Number of steps of methods that have no choice of rule.
+    pub steps: Option<usize>,
+    /// The layer of Grad-CAM.
+    pub layer: Option<String>,
+    /// Number of nearest neighbours.
+    pub neighbours: Option<usize>,
+    /// What stands in for features that are left out; the baseline where not given.
+    pub absence: Option<Absence>,
+    /// Which features are left out together.
+    pub groups: Option<Grouping>,
+    /// The window of occlusion, along every axis of the input.
+    pub window: Option<Vec<usize>>,
+    /// The steps of that window.
+    pub stride: Option<Vec<usize>>,
+    /// Seed of all draws.
+    pub seed: u64,
+}
+
+/// The names of all methods. A path method with `+idgi` shares credit out by IDGI.
+const NAMES: &[&str] = &[
+    Gradient::NAME,
+    GradientInput::NAME,
+    GuidedBackprop::NAME,
+    Deconvnet::NAME,
+    GradCam::NAME,
+    "smoothgrad",
+    "smoothgrad-squared",
+    "vargrad",
+    ExpectedGradients::NAME,
+    GradientShap::NAME,
+    IntegratedGradients::NAME,
+    "ig+idgi",
+    GuidedIg::NAME,
+    "guided-ig+idgi",
+    BlurIg::NAME,
+    "blur-ig+idgi",
+    GeodesicIg::NAME,
+    "geodesic-ig+idgi",
+    Transport::NAME,
+    "transport+idgi",
+    KernelShap::NAME,
+    ShapleyValues::NAME,
+    Occlusion::NAME,
+    Rise::NAME,
+    Lime::NAME,
+];
+
+impl Method {
+    /// The names of all methods.
+    pub fn names() -> &'static [&'static str] {
+        NAMES
+    }
+
+    /// A method by its name.
+    ///
+    /// # Errors
+    /// If there is none of this name; the nearest one is suggested.
+    pub fn new(name: &str, settings: &Settings) -> Result<Method> {
+        let (path, idgi) = match name.strip_suffix("+idgi") {
+            Some(path) => (path, true),
+            None => (name, false),
+        };
+        let seed = settings.seed;
+        let baseline = settings.baseline.unwrap_or_default();
+        let allocation = match (idgi, settings.rule) {
+            (true, _) => Allocation::Idgi { steps: settings.steps.unwrap_or(50) },
+            (false, Some(rule)) => Allocation::PathIntegral { rule },
+            (false, None) => Allocation::default(),
+        };
+        let absence = settings.absence.unwrap_or(Absence::Baseline(baseline));
+        let groups = settings.groups.clone().unwrap_or_default();
+        let smooth = |smoothing: Smoothing| {
+            let default = SmoothGrad::default();
+            let samples = settings.samples.unwrap_or(default.samples);
+            let noise = settings.noise.unwrap_or(default.noise);
+            Method::SmoothGrad(SmoothGrad { smoothing, samples, noise, seed })
+        };
+        if !NAMES.contains(&name) {
+            let nearest = NAMES.iter().min_by_key(|known| edit_distance(name, known)).unwrap_or(&NAMES[0]);
+            return Err(Error::UnknownMethod { found: name.to_string(), nearest, known: NAMES.to_vec() });
+        }
+        Ok(match path {
+            Gradient::NAME => Method::Gradient(Gradient {}),
+            GradientInput::NAME => Method::GradientInput(GradientInput {}),
+            GuidedBackprop::NAME => Method::GuidedBackprop(GuidedBackprop {}),
+            Deconvnet::NAME => Method::Deconvnet(Deconvnet {}),
+            GradCam::NAME => Method::GradCam(GradCam { layer: settings.layer.clone() }),
+            "smoothgrad-squared" => smooth(Smoothing::Square),
+            "vargrad" => smooth(Smoothing::Variance),
+            ExpectedGradients::NAME => {
+                let samples = settings.samples.unwrap_or(ExpectedGradients::default().samples);
+                Method::ExpectedGradients(ExpectedGradients { samples, seed })
+            }
+            GradientShap::NAME => {
+                let default = GradientShap::default();
+                let samples = settings.samples.unwrap_or(default.samples);
+                let noise = settings.noise.unwrap_or(default.noise);
+                Method::GradientShap(GradientShap { samples, noise, seed })
+            }
+            IntegratedGradients::NAME => {
+                Method::IntegratedGradients(IntegratedGradients { baseline, allocation, seed })
+            }
+            GuidedIg::NAME => {
+                let default = GuidedIg::default();
+                let steps = settings.steps.unwrap_or(default.steps);
+                let credit = if idgi { StepCredit::Idgi } else { default.credit };
+                Method::GuidedIg(GuidedIg { baseline, steps, credit, seed, ..default })
+            }
+            BlurIg::NAME => Method::BlurIg(BlurIg { allocation, ..BlurIg::default() }),
+            GeodesicIg::NAME => {
+                let default = GeodesicIg::default();
+                let neighbours = settings.neighbours.unwrap_or(default.neighbours);
+                Method::GeodesicIg(GeodesicIg { baseline, neighbours, allocation, seed, ..default })
+            }
+            Transport::NAME => Method::Transport(Transport { allocation, ..Transport::default() }),
+            KernelShap::NAME => {
+                let coalitions =
+                    settings.samples.map_or(Coalitions::Usual, |count| Coalitions::Sampled { count });
+                Method::KernelShap(KernelShap { groups, absence, coalitions, seed, ..KernelShap::default() })
+            }
+            ShapleyValues::NAME => {
+                Method::ShapleyValues(ShapleyValues { groups, absence, ..ShapleyValues::default() })
+            }
+            Occlusion::NAME => {
+                let (window, stride) = (settings.window.clone(), settings.stride.clone());
+                Method::Occlusion(Occlusion { window, stride, absence, ..Occlusion::default() })
+            }
+            Rise::NAME => {
+                let samples = settings.samples.unwrap_or(Rise::default().samples);
+                Method::Rise(Rise { samples, absence, seed, ..Rise::default() })
+            }
+            Lime::NAME => {
+                let samples = settings.samples.unwrap_or(Lime::default().samples);
+                Method::Lime(Lime { groups, absence, samples, seed, ..Lime::default() })
+            }
+            _ => smooth(Smoothing::Mean),
+        })
+    }
+
+    /// The name on the command line and in certificates.
+    pub fn name(&self) -> String {
+        match self {
+            Method::Gradient(_) => Gradient::NAME.to_string(),
+            Method::GradientInput(_) => GradientInput::NAME.to_string(),
+            Method::GuidedBackprop(_) => GuidedBackprop::NAME.to_string(),
+            Method::Deconvnet(_) => Deconvnet::NAME.to_string(),
+            Method::GradCam(_) => GradCam::NAME.to_string(),
+            Method::SmoothGrad(method) => method.name().to_string(),
+            Method::ExpectedGradients(_) => ExpectedGradients::NAME.to_string(),
+            Method::GradientShap(_) => GradientShap::NAME.to_string(),
+            Method::IntegratedGradients(method) => method.allocation.name(IntegratedGradients::NAME),
+            Method::GuidedIg(method) if method.credit == StepCredit::Idgi => "guided-ig+idgi".to_string(),
+            Method::GuidedIg(_) => GuidedIg::NAME.to_string(),
+            Method::BlurIg(method) => method.allocation.name(BlurIg::NAME),
+            Method::GeodesicIg(method) => method.allocation.name(GeodesicIg::NAME),
+            Method::Transport(method) => method.allocation.name(Transport::NAME),
+            Method::KernelShap(_) => KernelShap::NAME.to_string(),
+            Method::ShapleyValues(_) => ShapleyValues::NAME.to_string(),
+            Method::Occlusion(_) => Occlusion::NAME.to_string(),
+            Method::Rise(_) => Rise::NAME.to_string(),
+            Method::Lime(_) => Lime::NAME.to_string(),
+        }
+    }
+
+    /// Whether the method asks for gradients; one that does not works with any model that gives scores.
+    pub fn needs_gradients(&self) -> bool {
+        !matches!(
+            self,
+            Method::KernelShap(_)
+                | Method::ShapleyValues(_)
+                | Method::Occlusion(_)
+                | Method::Rise(_)
+                | Method::Lime(_)
+        )
+    }
+
+    /// Explains each row of `inputs` (`[examples, features]`) for its target.
+    ///
+    /// # Errors
+    /// What the method cannot do, in one sentence, and the first value that is not finite, with its place.
+    pub fn explain(
+        &self,
+        score: &dyn Score,
+        inputs: ArrayView2<f64>,
+        targets: &[usize],
+        context: &Context,
+    ) -> Result<Vec<Explanation>> {
+        match self {
+            Method::Gradient(method) => method.explain(score, inputs, targets),
+            Method::GradientInput(method) => method.explain(score, inputs, targets),
+            Method::GuidedBackprop(method) => {
+                method.explain(context.require_model(GuidedBackprop::NAME)?, inputs, targets)
+            }
+            Method::Deconvnet(method) => {
+                method.explain(context.require_model(Deconvnet::NAME)?, inputs, targets)
+            }
+            Method::GradCam(method) => method.explain(context.require_model(GradCam::NAME)?, inputs, targets),
+            Method::SmoothGrad(method) => method.explain(score, inputs, targets),
+            Method::ExpectedGradients(method) => method.explain(score, inputs, targets, context),
+            Method::GradientShap(method) => method.explain(score, inputs, targets, context),
+            Method::IntegratedGradients(method) => method.explain(score, inputs, targets, context),
+            Method::GuidedIg(method) => method.explain(score, inputs, targets, context),
+            Method::BlurIg(method) => method.explain(score, inputs, targets),
+            Method::GeodesicIg(method) => method.explain(score, inputs, targets, context),
+            Method::Transport(method) => method.explain(score, inputs, targets, context),
+            Method::KernelShap(method) => method.explain(score, inputs, targets, context),
+            Method::ShapleyValues(method) => method.explain(score, inputs, targets, context),
+            Method::Occlusion(method) => method.explain(score, inputs, targets, context),
+            Method::Rise(method) => method.explain(score, inputs, targets, context),
+            Method::Lime(method) => method.explain(score, inputs, targets, context),
+        }
+    }
+}
+
+impl FromStr for Method {
+    type Err = Error;
+
+    /// The method of this name with its defaults.
+    fn from_str(name: &str) -> Result<Method> {
+        Method::new(name, &Settings::default())
+    }
+}
+
+/// How many letters must be changed, added or removed to turn one word into the other.
+fn edit_distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, from) in a.chars().enumerate() {
+        let mut corner = row[0];
+        row[0] = i + 1;
+        for (j, to) in b.iter().enumerate() {
+            let changed = corner + usize::from(from != *to);
+            corner = row[j + 1];
+            row[j + 1] = changed.min(row[j] + 1).min(corner + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_is_a_method_that_knows_its_name_and_survives_a_file() {
+        for name in Method::names() {
+            let method: Method = name.parse().unwrap();
+            assert_eq!(method.name(), *name);
+            let json = serde_json::to_string(&method).unwrap();
+            assert_eq!(serde_json::from_str::<Method>(&json).unwrap(), method, "{json}");
+        }
+    }
+
+    #[test]
+    fn the_nearest_name_is_suggested() {
+        for (typed, meant) in
+            [("smoothgrd", "smoothgrad"), ("gradcam", "grad-cam"), ("IG", "ig"), ("transprot", "transport")]
+        {
+            let refused = typed.to_lowercase().parse::<Method>();
+            match refused {
+                Ok(method) => assert_eq!(method.name(), meant),
+                Err(error) => {
+                    assert!(error.to_string().contains(&format!("did you mean '{meant}'")), "{error}")
+                }
+            }
+        }
+        assert_eq!(edit_distance("kitten", "sitting"), 3);
+    }
+}

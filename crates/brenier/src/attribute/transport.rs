@@ -1,0 +1,131 @@
+//! Transport: the path integral along the trace of a flow, and its mean over several flows.
+//!
+//! ```text
+//! d gamma / dt = v(gamma, t),  gamma(1) = x;     Phi = mean over flows of  int grad f(gamma) * d gamma
+//! se_i = (sum_j (Phi_ji - Phi_i)^2 / (F (F - 1)))^(1/2)
+//! ```
+//!
+//! A flow is any [`VelocityField`]: rectified once or several times, trained on coupled pairs, or a closed form.
+//! Flows that were trained alike but for the seed agree on what the data says and differ in what they made up;
+//! the standard error over flows shows which features are which.
+
+use ndarray::{ArrayView2, s};
+use serde::{Deserialize, Serialize};
+
+use super::integrated_gradients::requests;
+use super::moments::Moments;
+use super::rows::{MICRO_BATCH, check_inputs};
+use super::{Allocation, Certificate, Completeness, Context, Explanation, Verdict};
+use crate::flow::VelocityField;
+use crate::path::{TraceConfig, trace};
+use crate::predictor::Score;
+use crate::{Error, Result};
+
+/// Credit along the trace of a flow.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Transport {
+    /// How an input is traced.
+    pub trace: TraceConfig,
+    /// How credit is given along the trace.
+    pub allocation: Allocation,
+}
+
+impl Transport {
+    /// The name on the command line and in certificates.
+    pub const NAME: &'static str = "transport";
+
+    /// Explains each row of `inputs` along every flow of the context; with several, credit is their mean and
+    /// has standard errors. Inputs are traced a micro-batch at a time.
+    ///
+    /// # Errors
+    /// If the context has no flow, or one of another shape.
+    pub fn explain(
+        &self,
+        score: &dyn Score,
+        inputs: ArrayView2<f64>,
+        targets: &[usize],
+        context: &Context,
+    ) -> Result<Vec<Explanation>> {
+        check_inputs(score, inputs, targets)?;
+        let mut members = Vec::with_capacity(context.flows.len());
+        for &flow in &context.flows {
+            members.push(self.along(flow, score, inputs, targets)?);
+        }
+        match members.len() {
+            0 => Err(Error::Method {
+                method: Self::NAME.to_string(),
+                reason: "there is no flow to follow".to_string(),
+                remedy: "give a flow that was trained on the model's data (--flow flow.onnx)",
+            }),
+            1 => Ok(members.swap_remove(0)),
+            _ => Ok((0..targets.len()).map(|i| ensemble(members.iter().map(|m| &m[i]).collect())).collect()),
+        }
+    }
+
+    fn along(
+        &self,
+        flow: &dyn VelocityField,
+        score: &dyn Score,
+        inputs: ArrayView2<f64>,
+        targets: &[usize],
+    ) -> Result<Vec<Explanation>> {
+        if flow.features() != score.features() {
+            return Err(Error::Method {
+                method: Self::NAME.to_string(),
+                reason: format!(
+                    "the flow is for inputs of shape {:?}, the model for {:?}",
+                    flow.shape(),
+                    score.shape()
+                ),
+                remedy: "use a flow that was trained on this model's data",
+            });
+        }
+        let mut explanations = Vec::with_capacity(targets.len());
+        for first in (0..targets.len()).step_by(MICRO_BATCH) {
+            let last = (first + MICRO_BATCH).min(targets.len());
+            let traces = trace(flow, inputs.slice(s![first..last, ..]), &self.trace)
+                .map_err(|e| e.counted_from(first))?;
+            let mut requests = requests(&traces, &targets[first..last]);
+            requests.iter_mut().for_each(|request| request.example += first);
+            explanations.extend(self.allocation.explain_all(Self::NAME, score, &requests)?);
+        }
+        Ok(explanations)
+    }
+}
+
+/// The mean of what several flows say of one input.
+fn ensemble(members: Vec<&Explanation>) -> Explanation {
+    let first = members[0];
+    let count = members.len() as f64;
+    let mut moments = Moments::new(first.values.len());
+    members.iter().for_each(|member| moments.push(member.values.view()));
+    let values = moments.mean();
+    let sum = |pick: fn(&Certificate) -> usize| members.iter().map(|m| pick(&m.certificate)).sum::<usize>();
+    let references = members.iter().filter_map(|m| m.certificate.completeness.map(|c| c.reference_score));
+    let reference_score = references.sum::<f64>() / count;
+    let reasons: Vec<String> = members
+        .iter()
+        .enumerate()
+        .flat_map(|(i, member)| match &member.certificate.verdict {
+            Verdict::Pass => Vec::new(),
+            Verdict::Warn { reasons } => reasons.iter().map(|reason| format!("flow {i}: {reason}")).collect(),
+        })
+        .collect();
+    let score = first.certificate.score;
+    Explanation {
+        shape: first.shape.clone(),
+        reference: None,
+        input: first.input.clone(),
+        standard_errors: moments.mean_error(),
+        certificate: Certificate {
+            verdict: if reasons.is_empty() { Verdict::Pass } else { Verdict::Warn { reasons } },
+            completeness: Some(Completeness::new(values.sum(), reference_score, score)),
+            gradient_evaluations: sum(|c| c.gradient_evaluations),
+            score_evaluations: sum(|c| c.score_evaluations),
+            path: None,
+            ..first.certificate.clone()
+        },
+        values,
+    }
+}

@@ -1,32 +1,49 @@
-//! `brenier explain`: credit for a model's score along a path that ends at each input.
+//! `brenier explain`: credit for a model's score, by one method or by several.
 
-use std::fmt::Write;
+mod groups;
+mod inputs;
+mod methods;
+mod model;
+mod paths;
+mod surroundings;
+mod table;
+
 use std::path::{Path as FilePath, PathBuf};
 
-use anyhow::{Context, Result, bail};
-use brenier::flow::OnnxFlow;
+use anyhow::{Context as _, Result, bail};
+use brenier::attribute::Method;
 use brenier::report::save_explanations;
-use brenier::{
-    Explanation, Line, OnnxPredictor, Path, PathIntegral, Polyline, PredictorConfig, Request, Rule, Score,
-    Trace, TraceConfig, VelocityField, Verdict, fingerprint, fingerprint_row, load_traces, save_traces,
-    trace,
-};
+use brenier::{Explanation, ValuePredictor, fingerprint, fingerprint_row};
 use clap::Args;
-use ndarray::{Array2, ArrayD, Axis};
 
+use self::methods::methods;
+use self::model::Loaded;
+use self::paths::given_paths;
+use self::surroundings::Surroundings;
 use crate::args::Format;
 use crate::engine_args::EngineArgs;
 use crate::output::{print_data, print_progress};
 
-/// Credit of every feature for a model's score, along a path that ends at each input
+/// Credit of every feature for a model's score
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   brenier explain -m model.onnx inputs.npy
   brenier explain -m model.onnx inputs.npy --baseline mean.npy --tolerance 1e-4 -o out
   brenier explain -m model.onnx inputs.npy --target 3 --steps 50 --rule left
   brenier explain -m model.onnx -f flow.onnx inputs.npy -o out
+  brenier explain -m model.onnx inputs.npy --method ig,smoothgrad,grad-cam -o out
+  brenier explain -m model.onnx inputs.npy --method expected-gradients --background train.npz
+  brenier explain -m model.onnx inputs.npy --method kernel-shap --groups patches:8x8 --samples 2000
+  brenier explain -m forest.onnx rows.npy --method shapley-values --background train.csv --engine ort
+  brenier explain -m model.onnx -f a.onnx -f b.onnx -f c.onnx inputs.npy -o out
   brenier explain -m model.onnx inputs.npy --path points.npy
-  brenier explain -m other.onnx inputs.npy --traces traces.npz")]
+  brenier explain -m other.onnx inputs.npy --traces traces.npz
+
+Methods:
+  gradient, gradient-input, guided-backprop, deconvnet, grad-cam, smoothgrad,
+  smoothgrad-squared, vargrad, expected-gradients, gradient-shap, ig, guided-ig,
+  blur-ig, geodesic-ig, transport; the last five also with +idgi
+  Without gradients, for any model: kernel-shap, shapley-values, occlusion, rise, lime")]
 pub(crate) struct Explain {
     /// The inputs as an .npy file; the first axis is the example
     inputs: PathBuf,
@@ -36,15 +53,48 @@ pub(crate) struct Explain {
     /// What to explain: 'predicted', a class index, or one for each input (0,2,1)
     #[arg(long, default_value = "predicted")]
     target: String,
-    /// Where the straight path starts: 'zero', or an .npy file with one reference or one for each input
-    #[arg(long, default_value = "zero", value_name = "zero|FILE")]
-    baseline: String,
+    /// The method, or several with commas between: transport where there is a flow, else ig
+    #[arg(long, value_name = "NAME", value_delimiter = ',', conflicts_with = "path")]
+    method: Vec<String>,
+    /// Where a path starts, or what stands in for what is left out: zero, mean (of --background), blur, noise,
+    /// an .npy file with one row or one each, or background: the expectation over up to 100 of its rows
+    #[arg(long, value_name = "zero|mean|blur|noise|background|FILE")]
+    baseline: Option<String>,
+    /// Data of the kind the model was trained on, for means, references and neighbours; methods without gradients
+    /// take the expectation over it where no --baseline is given
+    #[arg(long, value_name = "DATA")]
+    background: Option<PathBuf>,
+    /// Number of draws of methods that draw
+    #[arg(long, value_name = "N")]
+    samples: Option<usize>,
+    /// Size of the noise: a fraction of the input's range (smoothgrad), or in its units (gradient-shap)
+    #[arg(long, value_name = "SIZE")]
+    noise: Option<f64>,
+    /// The layer of grad-cam, by the name of its node or value; the last convolution where not given
+    #[arg(long, value_name = "NAME")]
+    layer: Option<String>,
+    /// Number of nearest neighbours of geodesic-ig
+    #[arg(long, value_name = "N")]
+    neighbours: Option<usize>,
+    /// What is left out together: each, patches:8x8, superpixels:50, columns:3-5,9-12, or an .npy file of numbers
+    #[arg(long, value_name = "GROUPS")]
+    groups: Option<String>,
+    /// The window of occlusion along every axis of an input, such as 3,8,8
+    #[arg(long, value_name = "SIZES", value_delimiter = ',')]
+    window: Option<Vec<usize>>,
+    /// Steps of the window; half of it where not given
+    #[arg(long, value_name = "SIZES", value_delimiter = ',')]
+    stride: Option<Vec<usize>>,
+    /// Seed of everything that is drawn
+    #[arg(long, value_name = "SEED", default_value_t = 0)]
+    seed: u64,
     /// Follow straight pieces through the points of an .npy file ([points, ...]); for one input
     #[arg(long, value_name = "FILE", conflicts_with_all = ["traces", "baseline"])]
     path: Option<PathBuf>,
-    /// Follow a flow backward from each input: an ONNX file with inputs x and t and output v
-    #[arg(short, long, value_name = "FILE", conflicts_with_all = ["path", "traces", "baseline"])]
-    flow: Option<PathBuf>,
+    /// Follow a flow backward from each input: an ONNX file with inputs x and t and output v. Given several
+    /// times: the mean over the flows, with standard errors
+    #[arg(short, long, value_name = "FILE", conflicts_with_all = ["path", "traces"])]
+    flow: Vec<PathBuf>,
     /// Follow saved traces, one for each input (with --flow, traces.npz is written to the output folder)
     #[arg(long, value_name = "FILE", conflicts_with = "baseline")]
     traces: Option<PathBuf>,
@@ -79,63 +129,89 @@ pub(crate) struct Explain {
     engine: EngineArgs,
 }
 
+/// What one method gave.
+struct Run {
+    name: String,
+    explanations: Vec<Explanation>,
+}
+
 pub(crate) fn run(args: &Explain) -> Result<()> {
-    let rule = rule(args)?;
-    if let Some(folder) = &args.output {
-        refuse_to_overwrite(folder, args.force)?;
+    let methods = methods(args)?;
+    for name in methods.iter().map(Method::name) {
+        if let Some(folder) = folder(args, &name, methods.len()) {
+            refuse_to_overwrite(&folder, args.force)?;
+        }
     }
-    let config = PredictorConfig {
-        engine: args.engine.config(),
-        output: args.output_name.clone(),
-        input_shape: args.input_shape.clone(),
-        keep_final_activation: args.keep_softmax,
-        ..PredictorConfig::default()
-    };
-    let predictor = OnnxPredictor::load(&args.model, &config)?;
-    for notice in predictor.notices() {
+    let model = Loaded::load(args, &methods)?;
+    for notice in model.values().notices() {
         print_progress(&format!("notice: {notice}"));
     }
-    let inputs = rows(&args.inputs, &predictor)?;
-    let targets = targets(&args.target, &predictor, &inputs)?;
-    let paths = paths(args, &predictor, &inputs)?;
-    let requests: Vec<Request> = paths
-        .iter()
-        .zip(&targets)
-        .enumerate()
-        .map(|(example, (path, &target))| Request { example, path: path.as_ref(), target })
-        .collect();
-    let mut explanations = PathIntegral::new(rule).explain_all(&predictor, &requests)?;
-    let model_hash = file_hash(Some(&args.model))?;
-    let flow_hash = file_hash(args.flow.as_deref())?;
-    for explanation in &mut explanations {
-        let engine = predictor.engine();
-        let certificate = &mut explanation.certificate;
-        certificate.engine = Some(format!("{} {}", engine.name(), engine.version()));
-        certificate.model_hash.clone_from(&model_hash);
-        certificate.flow_hash.clone_from(&flow_hash);
-        certificate.input_hash = Some(fingerprint_row(explanation.input.view()));
-    }
-    if let Some(folder) = &args.output {
-        save_explanations(folder, &explanations)?;
-        print_progress(&format!("wrote {}", folder.join("explanations.npz").display()));
-        print_progress(&format!("wrote {}", folder.join("explanations.jsonl").display()));
+    let inputs = inputs::rows(&args.inputs, model.values())?;
+    let targets = inputs::targets(&args.target, model.values(), &inputs)?;
+    let surroundings = Surroundings::read(args, model.values(), inputs.nrows())?;
+    let mut runs = Vec::with_capacity(methods.len());
+    for method in &methods {
+        let name = method.name();
+        let folder = folder(args, &name, methods.len());
+        let mut explanations = match given_paths(args, method, &surroundings, &inputs, folder.as_deref())? {
+            Some(paths) => paths.explain(model.score(), &targets)?,
+            None => {
+                let context = surroundings.context(model.with_gradients());
+                method.explain(model.score(), inputs.view(), &targets, &context)?
+            }
+        };
+        sign(args, method, model.values(), &mut explanations)?;
+        if let Some(folder) = folder {
+            save_explanations(&folder, &explanations)?;
+            print_progress(&format!("wrote {}", folder.join("explanations.npz").display()));
+            print_progress(&format!("wrote {}", folder.join("explanations.jsonl").display()));
+        }
+        runs.push(Run { name, explanations });
     }
     match args.format {
-        Format::Text => print_data(&text(&explanations)?),
+        Format::Text => print_data(&table::text(&runs)?),
         Format::Json => {
-            let certificates: Vec<_> = explanations.iter().map(|e| &e.certificate).collect();
+            let certificates: Vec<_> =
+                runs.iter().flat_map(|run| &run.explanations).map(|e| &e.certificate).collect();
             print_data(&format!("{}\n", serde_json::to_string(&certificates)?))
         }
     }
 }
 
-/// What the result was made from.
-fn file_hash(file: Option<&FilePath>) -> Result<Option<String>> {
-    let read = |file: &FilePath| {
-        let bytes = std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
-        Ok(fingerprint(&bytes))
+/// One method writes into the folder itself, several into a folder each.
+fn folder(args: &Explain, name: &str, methods: usize) -> Option<PathBuf> {
+    args.output.as_ref().map(|folder| if methods == 1 { folder.clone() } else { folder.join(name) })
+}
+
+/// Writes into the certificates what the result was made from.
+fn sign(
+    args: &Explain,
+    method: &Method,
+    predictor: &ValuePredictor,
+    explanations: &mut [Explanation],
+) -> Result<()> {
+    let model_hash = file_hash(&args.model)?;
+    let flow_hash = match (method, args.flow.as_slice()) {
+        (Method::Transport(_), [_, ..]) => {
+            Some(args.flow.iter().map(|file| file_hash(file)).collect::<Result<Vec<_>>>()?.join(","))
+        }
+        _ => None,
     };
-    file.map(read).transpose()
+    let engine = format!("{} {}", predictor.engine().name(), predictor.engine().version());
+    for explanation in explanations {
+        let certificate = &mut explanation.certificate;
+        certificate.engine = Some(engine.clone());
+        certificate.model_hash = Some(model_hash.clone());
+        certificate.flow_hash.clone_from(&flow_hash);
+        certificate.input_hash = Some(fingerprint_row(explanation.input.view()));
+    }
+    Ok(())
+}
+
+/// The fingerprint of a file.
+fn file_hash(file: &FilePath) -> Result<String> {
+    let bytes = std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+    Ok(fingerprint(&bytes))
 }
 
 fn refuse_to_overwrite(folder: &FilePath, force: bool) -> Result<()> {
@@ -144,190 +220,4 @@ fn refuse_to_overwrite(folder: &FilePath, force: bool) -> Result<()> {
         bail!("{} exists already\nhint: choose another folder, or replace it with --force", file.display());
     }
     Ok(())
-}
-
-/// `--tolerance` is what a user says; `--rule` and `--steps` are for those who know.
-fn rule(args: &Explain) -> Result<Rule> {
-    let name =
-        args.rule.as_deref().unwrap_or(if args.steps.is_some() { "gauss-legendre" } else { "adaptive" });
-    let steps = args.steps.unwrap_or(50);
-    Ok(match name {
-        "left" => Rule::Left { steps },
-        "right" => Rule::Right { steps },
-        "midpoint" => Rule::Midpoint { steps },
-        "trapezoid" => Rule::Trapezoid { steps },
-        "simpson" => Rule::Simpson { steps },
-        "gauss-legendre" => Rule::GaussLegendre { nodes: steps },
-        "adaptive" => match (args.steps, Rule::adaptive(args.tolerance.unwrap_or(1e-3))) {
-            (Some(max_gradients), Rule::Adaptive { tolerance, .. }) => {
-                Rule::Adaptive { tolerance, max_gradients }
-            }
-            (_, rule) => rule,
-        },
-        other => bail!(
-            "there is no rule '{other}'\nhint: choose left, right, midpoint, trapezoid, simpson, gauss-legendre or adaptive"
-        ),
-    })
-}
-
-/// An array of float32 or float64.
-fn read_array(file: &FilePath) -> Result<ArrayD<f64>> {
-    let single = match ndarray_npy::read_npy::<_, ArrayD<f64>>(file) {
-        Ok(array) => return Ok(array),
-        Err(ndarray_npy::ReadNpyError::WrongDescriptor(_)) => ndarray_npy::read_npy::<_, ArrayD<f32>>(file),
-        Err(error) => Err(error),
-    };
-    let array = single.with_context(|| format!("cannot read {} as an array of floats", file.display()))?;
-    Ok(array.mapv(f64::from))
-}
-
-/// The rows of a file, flat; one example without its axis counts as a batch of one.
-fn rows(file: &FilePath, predictor: &OnnxPredictor) -> Result<Array2<f64>> {
-    let mut array = read_array(file)?;
-    let shape = Score::shape(predictor);
-    if array.shape() == shape {
-        array = array.insert_axis(Axis(0));
-    }
-    if array.shape().get(1..) != Some(shape) {
-        let fits: Vec<String> = shape.iter().map(ToString::to_string).collect();
-        bail!(
-            "{} has shape {:?}, but the model takes [N, {}]\nhint: the first axis is the example, and images are \
-             channels first",
-            file.display(),
-            array.shape(),
-            fits.join(", ")
-        );
-    }
-    let count = array.shape()[0];
-    if count == 0 {
-        bail!("{} holds no examples", file.display());
-    }
-    let flat = array
-        .to_shape((count, predictor.features()))
-        .with_context(|| format!("cannot flatten {}", file.display()))?
-        .to_owned();
-    if let Some(((row, feature), value)) = flat.indexed_iter().find(|(_, value)| !value.is_finite()) {
-        bail!(
-            "{} holds {value} in example {row}, feature {feature}\nhint: fill or drop missing values first",
-            file.display()
-        );
-    }
-    Ok(flat)
-}
-
-/// One target for each input.
-fn targets(text: &str, predictor: &OnnxPredictor, inputs: &Array2<f64>) -> Result<Vec<usize>> {
-    let count = inputs.nrows();
-    if text == "predicted" {
-        let shape: Vec<usize> =
-            std::iter::once(count).chain(Score::shape(predictor).iter().copied()).collect();
-        let batch = inputs.mapv(|v| v as f32).into_shape_with_order(shape)?;
-        let scores = predictor.scores(batch.view())?;
-        let best = |row: ndarray::ArrayView1<f64>| {
-            row.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1)).map_or(0, |(i, _)| i)
-        };
-        return Ok(scores.rows().into_iter().map(best).collect());
-    }
-    let parse = |part: &str| {
-        part.trim().parse::<usize>().with_context(|| {
-            format!("'{part}' is not a target\nhint: say 'predicted', a class index, or one for each input (0,2,1)")
-        })
-    };
-    let listed = text.split(',').map(parse).collect::<Result<Vec<usize>>>()?;
-    if let Some(wrong) = listed.iter().find(|&&target| target >= predictor.outputs()) {
-        bail!(
-            "target {wrong} is out of range: the model has {} outputs, numbered from 0",
-            predictor.outputs()
-        );
-    }
-    match listed.as_slice() {
-        [one] => Ok(vec![*one; count]),
-        many if many.len() == count => Ok(listed),
-        many => bail!("{} targets are given for {count} inputs\nhint: give one, or one for each", many.len()),
-    }
-}
-
-/// A path that ends at each input.
-fn paths(args: &Explain, predictor: &OnnxPredictor, inputs: &Array2<f64>) -> Result<Vec<Box<dyn Path>>> {
-    if let Some(file) = &args.traces {
-        let traces = load_traces(file)?;
-        if traces.len() != inputs.nrows() {
-            let file = file.display();
-            bail!("{file} holds {} traces, but there are {} inputs", traces.len(), inputs.nrows());
-        }
-        return Ok(traces.into_iter().map(|trace| Box::new(trace) as Box<dyn Path>).collect());
-    }
-    if let Some(file) = &args.flow {
-        return Ok(follow(args, file, inputs)?.into_iter().map(|t| Box::new(t) as Box<dyn Path>).collect());
-    }
-    if let Some(file) = &args.path {
-        if inputs.nrows() != 1 {
-            bail!("--path is for one input, but {} holds {}", args.inputs.display(), inputs.nrows());
-        }
-        return Ok(vec![Box::new(Polyline::read(file)?)]);
-    }
-    let baselines = match args.baseline.as_str() {
-        "zero" => Array2::zeros((1, inputs.ncols())),
-        file => rows(FilePath::new(file), predictor)?,
-    };
-    if baselines.nrows() != 1 && baselines.nrows() != inputs.nrows() {
-        let (found, wanted) = (baselines.nrows(), inputs.nrows());
-        bail!(
-            "{} holds {found} references for {wanted} inputs\nhint: give one, or one for each",
-            args.baseline
-        );
-    }
-    let line = |i: usize| -> Result<Box<dyn Path>> {
-        let reference = baselines.row(if baselines.nrows() == 1 { 0 } else { i });
-        Ok(Box::new(Line::new(reference, inputs.row(i))?))
-    };
-    (0..inputs.nrows()).map(line).collect()
-}
-
-/// The trace of a flow from each input back to its reference; saved, since it serves other models as well.
-fn follow(args: &Explain, file: &FilePath, inputs: &Array2<f64>) -> Result<Vec<Trace>> {
-    let flow = OnnxFlow::load(file, &args.engine.config())?;
-    if flow.features() != inputs.ncols() {
-        bail!(
-            "the flow {} is for inputs of shape {:?}, which do not fit the model's\nhint: use a flow that was trained \
-             on this model's data",
-            file.display(),
-            flow.shape()
-        );
-    }
-    let traces = trace(&flow, inputs.view(), &TraceConfig::default())?;
-    if let Some(folder) = &args.output {
-        std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-        let saved = folder.join("traces.npz");
-        save_traces(&saved, &traces)?;
-        print_progress(&format!("wrote {}", saved.display()));
-    }
-    Ok(traces)
-}
-
-fn text(explanations: &[Explanation]) -> Result<String> {
-    let mut out = String::new();
-    writeln!(
-        out,
-        "{:>7}  {:>6}  {:>11}  {:>11}  {:>11}  {:>9}  {:>9}  verdict",
-        "example", "target", "score", "reference", "credit", "residual", "gradients"
-    )?;
-    for explanation in explanations {
-        let c = &explanation.certificate;
-        let number = |value: Option<f64>| value.map_or("-".to_string(), |v| format!("{v:.5}"));
-        let reference = number(c.completeness.map(|c| c.reference_score));
-        let credit = number(c.completeness.map(|c| c.credit_sum));
-        let residual = c.completeness.and_then(|c| c.relative_residual);
-        let residual = residual.map_or("-".to_string(), |r| format!("{:.3} %", 100.0 * r));
-        let verdict = match &c.verdict {
-            Verdict::Pass => "pass".to_string(),
-            Verdict::Warn { reasons } => format!("warn: {}", reasons.join("; ")),
-        };
-        writeln!(
-            out,
-            "{:>7}  {:>6}  {:>11.5}  {reference:>11}  {credit:>11}  {residual:>9}  {:>9}  {verdict}",
-            c.example, c.target, c.score, c.gradient_evaluations
-        )?;
-    }
-    Ok(out)
 }

@@ -290,6 +290,29 @@ impl Method {
         )
     }
 
+    /// Which of the [`Settings`] and of the [`Context`] make a difference to this method.
+    pub fn takes(&self) -> &'static [&'static str] {
+        match self {
+            Method::Gradient(_) | Method::GradientInput(_) => &[],
+            Method::GuidedBackprop(_) | Method::Deconvnet(_) => &["model"],
+            Method::GradCam(_) => &["layer", "model"],
+            Method::SmoothGrad(_) => &["samples", "noise", "seed"],
+            Method::ExpectedGradients(_) => &["samples", "seed", "data"],
+            Method::GradientShap(_) => &["samples", "noise", "seed", "data"],
+            Method::IntegratedGradients(_) => &["baseline", "rule", "steps", "seed", "data"],
+            Method::GuidedIg(_) => &["baseline", "steps", "seed", "data"],
+            Method::BlurIg(_) => &["rule", "steps"],
+            Method::GeodesicIg(_) => &["baseline", "rule", "steps", "neighbours", "seed", "data"],
+            Method::Transport(_) => &["rule", "steps", "flows"],
+            Method::KernelShap(_) | Method::Lime(_) => {
+                &["samples", "baseline", "absence", "groups", "seed", "data"]
+            }
+            Method::ShapleyValues(_) => &["baseline", "absence", "groups", "seed", "data"],
+            Method::Occlusion(_) => &["baseline", "absence", "window", "seed", "data"],
+            Method::Rise(_) => &["samples", "baseline", "absence", "seed", "data"],
+        }
+    }
+
     /// Explains each row of `inputs` (`[examples, features]`) for its target.
     ///
     /// # Errors

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use ndarray::{Array1, Array2, ArrayD, ArrayView2, ArrayViewD, Axis, IxDyn};
+use ndarray::{Array1, Array2, ArrayD, ArrayView2, ArrayViewD, IxDyn};
 use onnx_grad::{DType, Dim, Model, ValueInfo, operators};
 
 use super::micro_batch::micro_batch;
@@ -76,13 +76,28 @@ impl ValuePredictor {
 
     /// Takes a model that is in memory already.
     pub fn new(model: &Model, config: &PredictorConfig) -> Result<ValuePredictor> {
-        let engine = config.engine.build()?;
         let mut notices = Vec::new();
         let graph = prepare(model, config, &mut notices)?;
-        let (input, shape) = (graph.inputs[0].clone(), row_shape(&graph)?);
-        let rows = micro_batch(&graph, config.engine.kind == EngineKind::Ort)?;
-        let workers = Workers::new(engine.as_ref(), &Model { graph, ..model.clone() }, rows)?;
-        ValuePredictor { input, shape, place: 0, outputs: 0, notices, workers, engine }.with_outputs_counted()
+        ValuePredictor::prepared(&Model { graph, ..model.clone() }, config, notices)
+    }
+
+    /// From a model that is one input and the scores already.
+    pub(super) fn prepared(
+        model: &Model,
+        config: &PredictorConfig,
+        notices: Vec<String>,
+    ) -> Result<ValuePredictor> {
+        let engine = config.engine.build()?;
+        let graph = &model.graph;
+        let (input, shape) = (graph.inputs[0].clone(), row_shape(graph)?);
+        let workers =
+            Workers::new(engine.as_ref(), model, micro_batch(graph, config.engine.kind == EngineKind::Ort)?)?;
+        let declared = graph.outputs[0].shape.as_ref().and_then(|s| s.get(1)).and_then(Dim::known);
+        let declared = declared.and_then(|n| usize::try_from(n).ok());
+        let place = 0;
+        let outputs = declared.unwrap_or(0);
+        let predictor = ValuePredictor { input, shape, place, outputs, notices, workers, engine };
+        if declared.is_some() { Ok(predictor) } else { predictor.with_outputs_counted() }
     }
 
     fn as_it_is(file: &[u8], used: &BTreeSet<String>, config: &PredictorConfig) -> Result<ValuePredictor> {
@@ -108,8 +123,8 @@ impl ValuePredictor {
 
     /// One row of zeros tells how many scores there are; files do not always say.
     fn with_outputs_counted(mut self) -> Result<ValuePredictor> {
-        let shape: Vec<usize> = std::iter::once(1).chain(self.shape.iter().copied()).collect();
-        self.outputs = self.scores(ArrayD::zeros(IxDyn(&shape)).view())?.ncols();
+        let zeros = ArrayD::zeros(IxDyn(&self.batch_shape(1)));
+        self.outputs = self.scores(zeros.view())?.ncols();
         Ok(self)
     }
 
@@ -133,25 +148,19 @@ impl ValuePredictor {
         self.engine.as_ref()
     }
 
+    /// The name of the input.
+    pub(super) fn input(&self) -> &str {
+        &self.input.name
+    }
+
     /// All scores of a batch `[N, ...]`, as `[N, C]`.
     pub fn scores(&self, x: ArrayViewD<f32>) -> Result<Array2<f64>> {
-        let found = x.shape().to_vec();
-        if found.get(1..) != Some(self.shape.as_slice()) {
-            let rows = found.first().copied().unwrap_or(1);
-            return Err(Error::Shape {
-                what: format!("the batch for input '{}'", self.input.name),
-                expected: std::iter::once(rows).chain(self.shape.iter().copied()).collect(),
-                found,
-            });
-        }
-        let x: Tensor = match self.input.dtype {
-            DType::F64 => x.mapv(f64::from).into(),
-            _ => x.to_owned().into(),
-        };
+        self.check(&x)?;
+        let rows = x.shape()[0];
+        let x = self.feed(x);
         let outputs = self.workers.map(&[(&self.input.name, x.view())])?;
         let scores = floats(outputs.into_iter().nth(self.place))?;
         // A regressor may leave out the axis of its only score.
-        let rows = found[0];
         let columns = scores.len().checked_div(rows).unwrap_or(self.outputs);
         let shape = scores.shape().to_vec();
         scores.into_shape_with_order((rows, columns)).map_err(|_| Error::Shape {
@@ -168,22 +177,57 @@ impl Score for ValuePredictor {
     }
 
     fn values(&self, x: ArrayView2<f64>, targets: &[usize]) -> Result<Array1<f64>> {
-        let shape: Vec<usize> = std::iter::once(x.nrows()).chain(self.shape.iter().copied()).collect();
-        let folded = x.mapv(|v| v as f32).into_shape_with_order(shape.clone()).map_err(|_| Error::Shape {
+        let scores = self.scores(self.fold(x)?.view())?;
+        self.pick(&scores, targets)
+    }
+
+    fn gradients(&self, _x: ArrayView2<f64>, _targets: &[usize]) -> Result<(Array1<f64>, Array2<f64>)> {
+        Err(Error::NoGradient { reason: "it was loaded for its values only".to_string() })
+    }
+}
+
+impl ValuePredictor {
+    /// Refuses a batch of another shape.
+    pub(super) fn check(&self, x: &ArrayViewD<f32>) -> Result<()> {
+        match x.shape() {
+            [_, rest @ ..] if rest == self.shape => Ok(()),
+            found => Err(Error::Shape {
+                what: format!("the batch for input '{}'", self.input.name),
+                expected: self.batch_shape(found.first().copied().unwrap_or(1)),
+                found: found.to_vec(),
+            }),
+        }
+    }
+
+    /// The batch in the model's element type.
+    pub(super) fn feed(&self, x: ArrayViewD<f32>) -> Tensor {
+        match self.input.dtype {
+            DType::F64 => x.mapv(f64::from).into(),
+            _ => x.to_owned().into(),
+        }
+    }
+
+    /// Flat rows in the shape of the model's input, rounded to what networks compute in.
+    pub(super) fn fold(&self, x: ArrayView2<f64>) -> Result<ArrayD<f32>> {
+        let shape = self.batch_shape(x.nrows());
+        x.mapv(|v| v as f32).into_shape_with_order(shape.clone()).map_err(|_| Error::Shape {
             what: format!("the batch for input '{}'", self.input.name),
             expected: shape,
             found: x.shape().to_vec(),
-        })?;
-        let scores = self.scores(folded.view())?;
+        })
+    }
+
+    /// The score of every row's target.
+    pub(super) fn pick(&self, scores: &Array2<f64>, targets: &[usize]) -> Result<Array1<f64>> {
         let pick = |(row, &target): (usize, &usize)| {
-            let score = scores.index_axis(Axis(0), row).get(target).copied();
+            let score = scores.get((row, target)).copied();
             score.ok_or(Error::Target { target, outputs: self.outputs, row })
         };
         targets.iter().enumerate().map(pick).collect()
     }
 
-    fn gradients(&self, _x: ArrayView2<f64>, _targets: &[usize]) -> Result<(Array1<f64>, Array2<f64>)> {
-        Err(Error::NoGradient { reason: "it was loaded for its values only".to_string() })
+    fn batch_shape(&self, rows: usize) -> Vec<usize> {
+        std::iter::once(rows).chain(self.shape.iter().copied()).collect()
     }
 }
 

@@ -10,6 +10,7 @@ mod data_scaling;
 mod files;
 mod flows;
 mod gaussians;
+mod methods;
 mod perturbation;
 mod perturbation_axioms;
 mod refusals;

@@ -1,0 +1,84 @@
+//! Inputs, baselines and targets as they are typed: files of arrays, and words.
+
+use std::path::Path as FilePath;
+
+use anyhow::{Context, Result, bail};
+use brenier::{Score, ValuePredictor};
+use ndarray::{Array2, ArrayD, Axis};
+
+/// An array of float32 or float64.
+fn read_array(file: &FilePath) -> Result<ArrayD<f64>> {
+    let single = match ndarray_npy::read_npy::<_, ArrayD<f64>>(file) {
+        Ok(array) => return Ok(array),
+        Err(ndarray_npy::ReadNpyError::WrongDescriptor(_)) => ndarray_npy::read_npy::<_, ArrayD<f32>>(file),
+        Err(error) => Err(error),
+    };
+    let array = single.with_context(|| format!("cannot read {} as an array of floats", file.display()))?;
+    Ok(array.mapv(f64::from))
+}
+
+/// The rows of a file, flat; one example without its axis counts as a batch of one.
+pub(super) fn rows(file: &FilePath, predictor: &ValuePredictor) -> Result<Array2<f64>> {
+    let mut array = read_array(file)?;
+    let shape = Score::shape(predictor);
+    if array.shape() == shape {
+        array = array.insert_axis(Axis(0));
+    }
+    if array.shape().get(1..) != Some(shape) {
+        let fits: Vec<String> = shape.iter().map(ToString::to_string).collect();
+        bail!(
+            "{} has shape {:?}, but the model takes [N, {}]\nhint: the first axis is the example, and images are \
+             channels first",
+            file.display(),
+            array.shape(),
+            fits.join(", ")
+        );
+    }
+    let count = array.shape()[0];
+    if count == 0 {
+        bail!("{} holds no examples", file.display());
+    }
+    let flat = array
+        .to_shape((count, predictor.features()))
+        .with_context(|| format!("cannot flatten {}", file.display()))?
+        .to_owned();
+    if let Some(((row, feature), value)) = flat.indexed_iter().find(|(_, value)| !value.is_finite()) {
+        bail!(
+            "{} holds {value} in example {row}, feature {feature}\nhint: fill or drop missing values first",
+            file.display()
+        );
+    }
+    Ok(flat)
+}
+
+/// One target for each input.
+pub(super) fn targets(text: &str, predictor: &ValuePredictor, inputs: &Array2<f64>) -> Result<Vec<usize>> {
+    let count = inputs.nrows();
+    if text == "predicted" {
+        let shape: Vec<usize> =
+            std::iter::once(count).chain(Score::shape(predictor).iter().copied()).collect();
+        let batch = inputs.mapv(|v| v as f32).into_shape_with_order(shape)?;
+        let scores = predictor.scores(batch.view())?;
+        let best = |row: ndarray::ArrayView1<f64>| {
+            row.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1)).map_or(0, |(i, _)| i)
+        };
+        return Ok(scores.rows().into_iter().map(best).collect());
+    }
+    let parse = |part: &str| {
+        part.trim().parse::<usize>().with_context(|| {
+            format!("'{part}' is not a target\nhint: say 'predicted', a class index, or one for each input (0,2,1)")
+        })
+    };
+    let listed = text.split(',').map(parse).collect::<Result<Vec<usize>>>()?;
+    if let Some(wrong) = listed.iter().find(|&&target| target >= predictor.outputs()) {
+        bail!(
+            "target {wrong} is out of range: the model has {} outputs, numbered from 0",
+            predictor.outputs()
+        );
+    }
+    match listed.as_slice() {
+        [one] => Ok(vec![*one; count]),
+        many if many.len() == count => Ok(listed),
+        many => bail!("{} targets are given for {count} inputs\nhint: give one, or one for each", many.len()),
+    }
+}

@@ -1,0 +1,76 @@
+//! Paths that are there before a method is asked: points, saved traces, and the traces of one flow, which are
+//! kept because they serve other models as well.
+
+use std::path::Path as FilePath;
+
+use anyhow::{Context as _, Result, bail};
+use brenier::attribute::{Allocation, Method, Transport};
+use brenier::{Explanation, Path, Polyline, Request, Score, TraceConfig, load_traces, save_traces, trace};
+use ndarray::Array2;
+
+use super::Explain;
+use super::methods::rule;
+use super::surroundings::Surroundings;
+use crate::output::print_progress;
+
+/// Paths, and how credit is given along them.
+pub(super) struct GivenPaths {
+    method: &'static str,
+    paths: Vec<Box<dyn Path>>,
+    allocation: Allocation,
+}
+
+/// Paths that a user has made, or that are worth keeping: points, saved traces, the traces of one flow.
+pub(super) fn given_paths(
+    args: &Explain,
+    method: &Method,
+    surroundings: &Surroundings,
+    inputs: &Array2<f64>,
+    folder: Option<&FilePath>,
+) -> Result<Option<GivenPaths>> {
+    if let Some(file) = &args.path {
+        if inputs.nrows() != 1 {
+            bail!("--path is for one input, but {} holds {}", args.inputs.display(), inputs.nrows());
+        }
+        let paths: Vec<Box<dyn Path>> = vec![Box::new(Polyline::read(file)?)];
+        let allocation = Allocation::PathIntegral { rule: rule(args)? };
+        return Ok(Some(GivenPaths { method: "path", paths, allocation }));
+    }
+    let Method::Transport(transport) = method else { return Ok(None) };
+    let traces = match (&args.traces, surroundings.flows.as_slice()) {
+        (Some(file), _) => {
+            let traces = load_traces(file)?;
+            if traces.len() != inputs.nrows() {
+                let file = file.display();
+                bail!("{file} holds {} traces, but there are {} inputs", traces.len(), inputs.nrows());
+            }
+            traces
+        }
+        (None, [flow]) => {
+            let traces = trace(flow, inputs.view(), &TraceConfig::default())?;
+            // They serve other models as well.
+            if let Some(folder) = folder {
+                std::fs::create_dir_all(folder)
+                    .with_context(|| format!("cannot make {}", folder.display()))?;
+                let saved = folder.join("traces.npz");
+                save_traces(&saved, &traces)?;
+                print_progress(&format!("wrote {}", saved.display()));
+            }
+            traces
+        }
+        _ => return Ok(None),
+    };
+    let paths = traces.into_iter().map(|trace| Box::new(trace) as Box<dyn Path>).collect();
+    Ok(Some(GivenPaths { method: Transport::NAME, paths, allocation: transport.allocation }))
+}
+
+impl GivenPaths {
+    /// Credit along them.
+    pub(super) fn explain(&self, score: &dyn Score, targets: &[usize]) -> Result<Vec<Explanation>> {
+        let pairs = self.paths.iter().zip(targets).enumerate();
+        let requests: Vec<Request> = pairs
+            .map(|(example, (path, &target))| Request { example, path: path.as_ref(), target })
+            .collect();
+        Ok(self.allocation.explain_all(self.method, score, &requests)?)
+    }
+}

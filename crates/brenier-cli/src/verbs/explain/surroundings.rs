@@ -1,0 +1,63 @@
+//! What methods need besides the model, as it was read: data, baselines, flows.
+
+use std::path::{Path as FilePath, PathBuf};
+
+use anyhow::{Result, bail};
+use brenier::attribute::{Baseline, Context};
+use brenier::data::{Dataset, OpenOptions};
+use brenier::flow::OnnxFlow;
+use brenier::{OnnxPredictor, Score, ValuePredictor, VelocityField};
+use ndarray::Array2;
+
+use super::methods::baseline;
+use super::{Explain, inputs};
+
+/// What methods need besides the model, as it was read.
+pub(super) struct Surroundings {
+    background: Option<Dataset>,
+    baselines: Option<Array2<f64>>,
+    pub(super) flows: Vec<OnnxFlow>,
+}
+
+impl Surroundings {
+    pub(super) fn read(args: &Explain, predictor: &ValuePredictor, count: usize) -> Result<Surroundings> {
+        let open = |path: &PathBuf| Dataset::open(path, &OpenOptions::default());
+        let background = args.background.as_ref().map(open).transpose()?;
+        let baselines = match args.baseline.as_deref() {
+            Some(file) if baseline(file) == Some(Baseline::Given) => {
+                let found = inputs::rows(FilePath::new(file), predictor)?;
+                if found.nrows() != 1 && found.nrows() != count {
+                    bail!(
+                        "{file} holds {} references for {count} inputs\nhint: give one, or one for each",
+                        found.nrows()
+                    );
+                }
+                Some(found)
+            }
+            _ => None,
+        };
+        let mut flows = Vec::with_capacity(args.flow.len());
+        for file in &args.flow {
+            let flow = OnnxFlow::load(file, &args.engine.config())?;
+            if flow.features() != predictor.features() {
+                bail!(
+                    "the flow {} is for inputs of shape {:?}, which do not fit the model's\nhint: use a flow that \
+                     was trained on this model's data",
+                    file.display(),
+                    flow.shape()
+                );
+            }
+            flows.push(flow);
+        }
+        Ok(Surroundings { background, baselines, flows })
+    }
+
+    pub(super) fn context<'a>(&'a self, model: Option<&'a OnnxPredictor>) -> Context<'a> {
+        Context {
+            data: self.background.as_ref(),
+            baselines: self.baselines.as_ref().map(|rows| rows.view()),
+            flows: self.flows.iter().map(|flow| flow as &dyn VelocityField).collect(),
+            model,
+        }
+    }
+}

@@ -39,3 +39,36 @@ pub fn operators(file: impl Into<Bytes>) -> Result<BTreeSet<String>> {
     let own = found.into_iter().filter(|operator| !functions.contains_key(operator));
     Ok(own.map(|(domain, op)| if domain.is_empty() { op } else { format!("{domain}::{op}") }).collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proto::{AttributeProto, FunctionProto, GraphProto};
+
+    fn node(op: &str, domain: &str) -> NodeProto {
+        NodeProto { op_type: Some(op.into()), domain: Some(domain.into()), ..NodeProto::default() }
+    }
+
+    #[test]
+    fn functions_and_bodies_are_looked_into() {
+        let body = GraphProto { node: vec![node("Scaler", "ai.onnx.ml")], ..GraphProto::default() };
+        let branch = AttributeProto { g: Some(body), ..AttributeProto::default() };
+        let condition = NodeProto { attribute: vec![branch], ..node("If", "ai.onnx") };
+        // A function that calls itself ends here too.
+        let function = FunctionProto {
+            name: Some("Twice".into()),
+            domain: Some("local".into()),
+            node: vec![node("Add", ""), node("Twice", "local")],
+            ..FunctionProto::default()
+        };
+        let nodes = vec![condition, node("Twice", "local"), node("Gelu", "com.microsoft")];
+        let model = ModelProto {
+            graph: Some(GraphProto { node: nodes, ..GraphProto::default() }),
+            functions: vec![function],
+            ..ModelProto::default()
+        };
+        let found: Vec<String> = operators(model.encode_to_vec()).unwrap().into_iter().collect();
+        assert_eq!(found, ["Add", "If", "ai.onnx.ml::Scaler", "com.microsoft::Gelu"]);
+        assert!(operators(vec![1, 2, 3]).is_err() && operators(vec![]).is_err());
+    }
+}

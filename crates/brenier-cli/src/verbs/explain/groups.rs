@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn words_for_groups() {
-        let same = |text: &str, expected: Grouping| assert_eq!(grouping(text).unwrap(), expected);
+        let same = |text: &str, expected: Grouping| assert_eq!(grouping(text).ok(), Some(expected));
         same("each", Grouping::Each);
         same("patches:8", Grouping::Patches { height: 8, width: 8 });
         same("patches:4x2", Grouping::Patches { height: 4, width: 2 });

@@ -139,6 +139,87 @@ fn a_flow_is_followed_backward() {
     let (ends, starts): (ArrayD<f64>, ArrayD<f64>) =
         (npz.by_name("inputs").unwrap(), npz.by_name("references").unwrap());
     assert!((starts - 2.0 * ends).iter().all(|d| d.abs() < 1e-3));
+
+    // Twice the same flow: its own mean, without a spread.
+    let flow = flow.to_str().unwrap();
+    let both = folder.path().join("both");
+    let model = fixture("torch/vgg.script.onnx");
+    let arguments = ["explain", "-m", &model, "-f", flow, "-f", flow, &inputs, "-o", both.to_str().unwrap()];
+    let done = brenier(&arguments);
+    assert_eq!(done.status.code(), Some(0), "{}", stderr(&done));
+    let mut twice =
+        ndarray_npy::NpzReader::new(std::fs::File::open(both.join("explanations.npz")).unwrap()).unwrap();
+    let (once, mean): (ArrayD<f64>, ArrayD<f64>) =
+        (npz.by_name("values").unwrap(), twice.by_name("values").unwrap());
+    assert!((once - mean).iter().all(|d| d.abs() < 1e-12));
+    let errors: ArrayD<f64> = twice.by_name("standard_errors").unwrap();
+    assert!(errors.iter().all(|e| *e < 1e-12));
+}
+
+/// Several methods at once: a folder each, and the method's name on every line.
+#[test]
+fn several_methods_write_a_folder_each() {
+    let (folder, inputs) = inputs(2);
+    let background = folder.path().join("background.npy");
+    let rows = Array4::from_shape_fn((9, 3, 16, 16), |(n, c, h, w)| ((2 * n + c + h + w) as f32).cos());
+    ndarray_npy::write_npy(&background, &rows).unwrap();
+    let (background, out) = (background.to_str().unwrap(), folder.path().join("out"));
+    let names = "ig,smoothgrad,guided-backprop,grad-cam,expected-gradients,geodesic-ig,ig+idgi";
+    let model = fixture("torch/vgg.script.onnx");
+    let run = |extra: &[&str]| {
+        let common = ["explain", "-m", &model, &inputs, "--method", names, "--background", background];
+        let rest =
+            ["--samples", "8", "--baseline", "mean", "--seed", "4", "--rule", "midpoint", "--steps", "20"];
+        brenier(&[&common[..], &rest, extra].concat())
+    };
+    let done = run(&["-o", out.to_str().unwrap()]);
+    assert_eq!(done.status.code(), Some(0), "{}", stderr(&done));
+    let text = String::from_utf8_lossy(&done.stdout).into_owned();
+    assert_eq!(text.lines().count(), 1 + 2 * 7, "{text}");
+    assert!(text.starts_with("method "), "{text}");
+    for (i, name) in names.split(',').enumerate() {
+        assert!(text.lines().nth(1 + 2 * i).unwrap().starts_with(&format!("{name} ")), "{text}");
+        let file = std::fs::File::open(out.join(name).join("explanations.npz")).unwrap();
+        let mut npz = ndarray_npy::NpzReader::new(file).unwrap();
+        let values: ArrayD<f64> = npz.by_name("values").unwrap();
+        assert_eq!(values.shape(), [2, 3, 16, 16]);
+        assert!(values.iter().any(|v| *v != 0.0));
+        let drawn = ["smoothgrad", "expected-gradients"].contains(&name);
+        assert_eq!(npz.by_name::<ndarray::OwnedRepr<f64>, ndarray::IxDyn>("standard_errors").is_ok(), drawn);
+        let compared = ["ig", "geodesic-ig", "ig+idgi"].contains(&name);
+        assert_eq!(npz.by_name::<ndarray::OwnedRepr<f64>, ndarray::IxDyn>("references").is_ok(), compared);
+    }
+    let json = |done: &Output| serde_json::from_slice::<serde_json::Value>(&done.stdout).unwrap();
+    let (first, second) =
+        (json(&run(&["--format", "json"])), json(&run(&["--format", "json", "--workers", "1"])));
+    assert_eq!(first, second);
+    assert_eq!(first[2]["method"], "smoothgrad");
+    assert_eq!(first[2]["sampling"]["seed"], 4);
+    assert_eq!(first[2]["sampling"]["samples"], 8);
+    assert!(first[2].get("residual").is_none() && first[0].get("residual").is_some());
+    assert_eq!(first[0]["path"]["rule"]["steps"], 20);
+    let again = run(&["-o", out.to_str().unwrap()]);
+    assert!(stderr(&again).contains("exists already"), "{}", stderr(&again));
+}
+
+/// The method's name is in every certificate, and one method's table stays as it is.
+#[test]
+fn the_default_method_is_integrated_gradients() {
+    let (_folder, inputs) = inputs(1);
+    let model = fixture("torch/vgg.script.onnx");
+    let (default, named) = (
+        brenier(&["explain", "-m", &model, &inputs]),
+        brenier(&["explain", "-m", &model, &inputs, "--method", "ig"]),
+    );
+    assert_eq!(default.stdout, named.stdout);
+    assert!(default.stdout.starts_with(b"example  target        score    reference       credit   residual"));
+    let json = brenier(&["explain", "-m", &model, &inputs, "--format", "json"]);
+    let certificates: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!(certificates[0]["method"], "ig");
+    let gradient = brenier(&["explain", "-m", &model, &inputs, "--method", "gradient"]);
+    let text = String::from_utf8_lossy(&gradient.stdout).into_owned();
+    let words: Vec<&str> = text.lines().nth(1).unwrap().split_whitespace().collect();
+    assert_eq!(words[3..], ["-", "-", "-", "1", "pass"], "{text}");
 }
 
 /// Every mistake gets one sentence and a hint; nothing panics.
@@ -166,6 +247,30 @@ fn mistakes_are_told() {
         (&[&inputs, "--steps", "0"], 1, "the number of steps is 0"),
         (&[&inputs, "--engine", "tensorflow"], 2, "there is no engine 'tensorflow'; choose one of rten, ort"),
         (&[&inputs, "--output-name", "z"], 1, "no output 'z'"),
+        (
+            &[&inputs, "--method", "smothgrad"],
+            1,
+            "there is no method 'smothgrad'\nhint: did you mean 'smoothgrad'?",
+        ),
+        (&[&inputs, "--method", "ig,ig"], 1, "the method 'ig' is given twice"),
+        (&[&inputs, "--method", "transport"], 1, "there is no flow to follow\nhint: "),
+        (
+            &[&inputs, "--method", "expected-gradients"],
+            1,
+            "it needs rows of data, and none are given\nhint: ",
+        ),
+        (&[&inputs, "--baseline", "mean"], 1, "it needs rows of data, and none are given\nhint: "),
+        (&[&inputs, "--samples", "5"], 1, "--samples makes no difference to ig\nhint: "),
+        (
+            &[&inputs, "--method", "gradient", "--baseline", "zero"],
+            1,
+            "--baseline makes no difference to gradient",
+        ),
+        (
+            &[&inputs, "--method", "grad-cam", "--layer", "conv9"],
+            1,
+            "there is no layer 'conv9'; convolutions are ",
+        ),
     ];
     for (arguments, code, expected) in cases {
         let all: Vec<&str> = ["explain", "-m", &model].iter().chain(*arguments).copied().collect();

@@ -11,7 +11,7 @@ use brenier::attribute::{
     Allocation, Baseline, BlurIg, Context, Draw, GradCam, GradientShap, GuidedIg, IntegratedGradients,
     Method, Settings, SmoothGrad, Smoothing, StepCredit,
 };
-use brenier::{BlurPath, Border, Explanation, OnnxPredictor, Path, PredictorConfig, Rule, Verdict};
+use brenier::{BlurPath, Border, Explanation, OnnxPredictor, Path, PredictorConfig, Rule, Score, Verdict};
 use common::engine_configs;
 use ndarray::{Array1, Array2, ArrayD, Axis, s};
 use ndarray_npy::NpzReader;
@@ -260,6 +260,22 @@ fn blur_ig_agrees_with_pair() {
                 let gap = (path.at(0.0) - truth).iter().fold(0.0_f64, |m, v| m.max(v.abs()));
                 assert!(gap < 3e-4, "{reference} sigma {sigma}: {gap}");
             }
+        }
+    }
+}
+
+/// Real architectures: batch normalisation folded into its convolution, branches, depthwise convolutions.
+#[test]
+fn grad_cam_looks_at_the_last_convolution_of_real_architectures() {
+    for name in ["resnet", "densenet", "mobilenet_v3", "convnext"] {
+        let path = file(&format!("../torch/{name}.script.onnx"));
+        let predictor = OnnxPredictor::load(path, &PredictorConfig::default()).unwrap();
+        let inputs = Array2::from_shape_fn((2, predictor.features()), |(n, i)| ((3 * n + i) as f64).sin());
+        let found = GradCam::default().explain(&predictor, inputs.view(), &[0, 1]).unwrap();
+        let direct = predictor.values(inputs.view(), &[0, 1]).unwrap();
+        for (explanation, score) in found.iter().zip(&direct) {
+            assert!((explanation.certificate.score - score).abs() < 1e-5 * score.abs().max(1.0), "{name}");
+            assert!(explanation.values.iter().all(|v| *v >= 0.0), "{name}");
         }
     }
 }

@@ -101,8 +101,8 @@ pub fn grad_with(
     if let Some(error) = walk.obstacles.iter_mut().find_map(|obstacle| obstacle.error.take()) {
         return Err(error);
     }
-    for &name in with_respect_to {
-        let Some(parts) = walk.arrived.get(name) else {
+    for (&name, source) in with_respect_to.iter().zip(&walk.sources) {
+        let Some(parts) = walk.arrived.get(source) else {
             return Err(no_gradient(name, outputs, &walk.obstacles));
         };
         let gradient = sum(&mut walk.builder, parts);
@@ -138,6 +138,8 @@ pub fn obstacles(graph: &Graph, outputs: &[&str], with_respect_to: &[&str]) -> R
 /// The walk from the outputs back.
 struct Walk {
     builder: Builder,
+    /// What the values to differentiate by are called after lowering.
+    sources: Vec<String>,
     /// The gradients that arrived at each value.
     arrived: BTreeMap<String, Vec<Value>>,
     obstacles: Vec<Obstacle>,
@@ -157,6 +159,7 @@ impl Walk {
             }
         }
         let graph = lower::lower(graph, with_respect_to)?;
+        let sources: Vec<String> = with_respect_to.iter().map(|name| source(&graph, name)).collect();
         let nodes = graph.nodes.clone();
         let mut builder = Builder::extend(graph, "grad/")?;
         for name in with_respect_to {
@@ -164,17 +167,17 @@ impl Walk {
                 builder.forget_constant(name);
             }
         }
-        let activity = Activity::of(&builder, with_respect_to);
+        let activity = Activity::of(&builder, &sources);
         let mut arrived: BTreeMap<String, Vec<Value>> = BTreeMap::new();
         for &output in outputs {
             let seed = seed(&mut builder, output)?;
             arrived.entry(output.to_string()).or_default().push(seed);
         }
-        let mut walk = Walk { builder, arrived, obstacles: Vec::new() };
+        let mut walk = Walk { builder, sources, arrived, obstacles: Vec::new() };
         for node in nodes.iter().rev() {
             walk.step(node, &activity, options);
         }
-        if with_respect_to.iter().any(|&name| !walk.arrived.contains_key(name)) {
+        if walk.sources.iter().any(|name| !walk.arrived.contains_key(name)) {
             walk.note_stops(&nodes, outputs, &activity);
         }
         Ok(walk)
@@ -256,8 +259,8 @@ impl Walk {
 struct Activity(BTreeSet<String>);
 
 impl Activity {
-    fn of(builder: &Builder, with_respect_to: &[&str]) -> Activity {
-        let mut active: BTreeSet<String> = with_respect_to.iter().map(|s| s.to_string()).collect();
+    fn of(builder: &Builder, with_respect_to: &[String]) -> Activity {
+        let mut active: BTreeSet<String> = with_respect_to.iter().cloned().collect();
         for node in &builder.graph().nodes {
             let reached = node.given_inputs().any(|input| active.contains(input));
             if !reached || matches!(rules::find(node), Some(Kind::Stop(_))) {
@@ -275,6 +278,19 @@ impl Activity {
     fn contains(&self, name: &str) -> bool {
         self.0.contains(name)
     }
+}
+
+/// The value behind a name: an output may be no more than another name for a value that the graph uses.
+fn source(graph: &Graph, name: &str) -> String {
+    let producers = graph.producers();
+    let mut name = name;
+    while let Some(node) = producers.get(name).map(|&i| &graph.nodes[i]).filter(|node| node.is("Identity")) {
+        match node.input(0) {
+            Some(input) => name = input,
+            None => break,
+        }
+    }
+    name.to_string()
 }
 
 /// The gradient of an output with respect to itself: 1 for a scalar, else supplied from outside.

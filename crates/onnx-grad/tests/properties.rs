@@ -191,3 +191,26 @@ fn differentiating_twice_by_different_names_shares_the_seed() {
     assert_eq!(both.inputs.iter().filter(|v| v.name == "seed/y").count(), 1);
     assert!(both.output("grad/x").is_some() && both.output("grad/w").is_some());
 }
+
+/// With respect to a value in between: everything else stays as it is, the input it was made from included.
+#[test]
+fn an_inner_value_that_is_an_output_has_a_gradient() {
+    let mut b = Builder::new("inner");
+    let x = b.input("x", DType::F64, &[2usize.into()]);
+    let h = b.mul(&x, &x);
+    b.output("h", &h);
+    let e = b.op("Exp", &["h"]);
+    let product = b.mul("h", &x);
+    let y = b.add(&e, &product);
+    b.output("y", &y);
+    let graph = grad(&b.finish().unwrap(), &["y"], &["h"]).unwrap();
+    let numbers = |values: &[f64]| Array::new(DType::F64, &[2], values.to_vec());
+    let inputs =
+        BTreeMap::from([("x".to_string(), numbers(&[0.5, -1.5])), (seed_name("y"), numbers(&[1.0, 2.0]))]);
+    let at = graph.outputs.iter().position(|o| o.name == gradient_name("h")).unwrap();
+    let found = evaluate(&graph, &inputs).unwrap().swap_remove(at);
+    let exact = |x: f64| (x * x).exp() + x;
+    assert!(largest_difference(&found, &numbers(&[exact(0.5), 2.0 * exact(-1.5)])) < 1e-12);
+    // A value that is no output is not known by name.
+    assert!(grad(&graph, &["y"], &["nothing"]).is_err());
+}

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::integrated_gradients::requests;
 use super::rows::{Row, check_inputs, stream_gradients};
-use super::{Allocation, Baseline, Context, Explanation};
+use super::{Allocation, Baseline, Context, Explanation, Sampling};
 use crate::path::{JoinedGraph, NeighbourGraph};
 use crate::predictor::Score;
 use crate::{Error, Result, error};
@@ -109,9 +109,13 @@ impl GeodesicIg {
                 GeodesicMetric::Euclidean => 0,
             });
         }
+        let drawn = self.baseline == Baseline::Noise || data.len() > self.points;
         let mut explanations = self.allocation.explain_all(Self::NAME, score, &requests(&ways, targets))?;
         for (explanation, spent) in explanations.iter_mut().zip(spent) {
             explanation.certificate.gradient_evaluations += spent;
+            if drawn {
+                explanation.certificate.sampling = Some(Sampling::new(self.seed, 1, None));
+            }
         }
         Ok(explanations)
     }

@@ -302,3 +302,88 @@ fn inspect_tells_what_a_model_is() {
     assert_eq!(done.status.code(), Some(1));
     assert!(stderr(&done).starts_with("error: not an ONNX model"));
 }
+
+#[test]
+fn methods_without_gradients_take_groups_windows_and_seeds() {
+    let (folder, inputs) = inputs(2);
+    let out = folder.path().join("out");
+    let model = fixture("torch/vgg.script.onnx");
+    let kernel = |extra: &[&str]| {
+        let mut args = vec!["explain", "-m", &model, &inputs, "--method", "kernel-shap,occlusion"];
+        args.extend(["--groups", "patches:4", "--samples", "60", "--window", "3,8,8", "--stride", "3,8,8"]);
+        args.extend(extra);
+        brenier(&args)
+    };
+    let out = out.to_str().unwrap();
+    let done = kernel(&["--seed", "3", "--format", "json", "-o", out]);
+    assert_eq!(done.status.code(), Some(0), "{}", stderr(&done));
+    let certificates: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
+    assert_eq!(certificates[0]["method"], "kernel-shap");
+    assert_eq!(certificates[0]["sampling"]["seed"], 3);
+    assert!(certificates[0]["sampling"]["mean_standard_error"].as_f64().unwrap() > 0.0);
+    assert!(certificates[0]["relative_residual"].as_f64().unwrap() < 1e-6);
+    assert_eq!(certificates[0]["gradient_evaluations"], 0);
+    assert_eq!(certificates[2]["method"], "occlusion");
+    assert_eq!(certificates[2]["score_evaluations"], 5);
+    let file = std::fs::File::open(Path::new(out).join("kernel-shap/explanations.npz")).unwrap();
+    let values: ArrayD<f64> = ndarray_npy::NpzReader::new(file).unwrap().by_name("values").unwrap();
+    assert_eq!(values.shape(), [2, 3, 16, 16]);
+    // A patch's credit is spread evenly.
+    assert_eq!(values[[0, 0, 0, 0]], values[[0, 2, 3, 3]]);
+    assert_ne!(values[[0, 0, 0, 0]], values[[0, 0, 0, 4]]);
+    let text = kernel(&[]);
+    assert!(String::from_utf8_lossy(&text.stdout).contains("occlusion"));
+}
+
+#[test]
+fn trees_are_explained_over_a_background() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join(name).to_str().unwrap().to_string();
+    let rows = |count: usize| Array2::from_shape_fn((count, 5), |(i, j)| ((3 * i + 5 * j) as f32).sin());
+    ndarray_npy::write_npy(file("rows.npy"), &rows(3)).unwrap();
+    ndarray_npy::write_npy(file("data.npy"), &rows(9)).unwrap();
+    let (model, rows, data) = (fixture("perturbation/forest.onnx"), file("rows.npy"), file("data.npy"));
+    let explain = |extra: &[&str]| {
+        let mut args = vec!["explain", "-m", &model, &rows];
+        args.extend(extra);
+        brenier(&args)
+    };
+    let shapley = ["--method", "shapley-values", "--background", &data, "--format", "json"];
+    let refused = explain(&shapley);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(stderr(&refused).contains("hint: use --engine ort"), "{}", stderr(&refused));
+    if std::env::var_os("BRENIER_TEST_WITHOUT_ORT").is_some() {
+        return;
+    }
+    let done = explain(&[&shapley[..], &["--engine", "ort"]].concat());
+    assert_eq!(done.status.code(), Some(0), "{}", stderr(&done));
+    assert!(
+        stderr(&done)
+            .contains("notice: the model is run as it is, and its scores are its output 'probabilities'")
+    );
+    let certificates: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
+    // 2^5 subsets of 9 rows.
+    assert_eq!(certificates[0]["score_evaluations"], 288);
+    assert!(certificates[0]["residual"].as_f64().unwrap() < 1e-9);
+    // Gradients are not to be had.
+    let gradient = explain(&["--method", "ig", "--engine", "ort"]);
+    assert_eq!(gradient.status.code(), Some(1));
+}
+
+#[test]
+fn options_that_no_method_takes_are_told() {
+    let (_folder, inputs) = inputs(1);
+    let model = fixture("torch/vgg.script.onnx");
+    for (options, told) in [
+        (&["--method", "ig", "--groups", "each"][..], "--groups makes no difference to ig"),
+        (&["--method", "ig", "--baseline", "background"], "--baseline background makes no difference to ig"),
+        (&["--method", "lime", "--window", "1,2,2"], "--window makes no difference to lime"),
+        (&["--method", "lime", "--groups", "squares"], "there are no groups 'squares'"),
+        (&["--method", "shapley-values"], "exact Shapley values of 737 groups"),
+        (&["--method", "lime", "--baseline", "background"], "it needs rows of data, and none are given"),
+    ] {
+        let done = brenier(&[&["explain", "-m", &model, &inputs], options].concat());
+        assert_eq!(done.status.code(), Some(1), "{options:?}");
+        assert!(stderr(&done).contains(told), "{options:?}: {}", stderr(&done));
+    }
+}

@@ -1,12 +1,14 @@
 //! Credit for the features of an input: how much each had to do with a score.
 //!
 //! Path methods share out the score's change along a path ([`PathIntegral`]); others look at gradients at the
-//! input or around it. A file for each method, all with the same [`Explanation`] and all behind [`Method`].
+//! input or around it, or only at scores of inputs with parts left out. A file for each method, all with the same [`Explanation`] and all behind [`Method`].
 
 mod adaptive;
 mod allocation;
 mod baseline;
 mod blur_ig;
+mod coalitions;
+mod ddim;
 mod draws;
 mod expected_gradients;
 mod explanation;
@@ -15,21 +17,29 @@ mod grad_cam;
 mod gradient;
 mod gradient_input;
 mod gradient_shap;
+mod groups;
 mod guided_backprop;
 mod guided_ig;
 mod idgi;
 mod integrated_gradients;
+mod kernel_shap;
+mod lime;
 mod method;
 mod moments;
+mod occlusion;
 mod path_integral;
+mod perturbation;
+mod rise;
 mod rows;
 mod rule;
+mod shapley_values;
 mod smooth_grad;
 mod transport;
 
 pub use allocation::Allocation;
 pub use baseline::Baseline;
 pub use blur_ig::BlurIg;
+pub use ddim::Ddim;
 pub use expected_gradients::{Draw, ExpectedGradients};
 pub use explanation::{Certificate, Completeness, Explanation, Limits, PathCertificate, Sampling, Verdict};
 pub use geodesic_ig::{GeodesicIg, GeodesicMetric};
@@ -37,12 +47,19 @@ pub use grad_cam::GradCam;
 pub use gradient::Gradient;
 pub use gradient_input::GradientInput;
 pub use gradient_shap::GradientShap;
+pub use groups::{Grouping, Groups, Slic};
 pub use guided_backprop::{Deconvnet, GuidedBackprop};
 pub use guided_ig::{GuidedIg, StepCredit};
 pub use idgi::Idgi;
 pub use integrated_gradients::IntegratedGradients;
+pub use kernel_shap::{Coalitions, KernelShap};
+pub use lime::{Distance, Lime, Surrogate};
 pub use method::{Context, Method, Settings};
+pub use occlusion::Occlusion;
 pub use path_integral::{PathIntegral, Request};
+pub use perturbation::Absence;
+pub use rise::Rise;
 pub use rule::{Rule, gauss_legendre};
+pub use shapley_values::ShapleyValues;
 pub use smooth_grad::{SmoothGrad, Smoothing};
 pub use transport::Transport;

@@ -34,8 +34,9 @@
 
 use onnx_grad::{Model, WeightGradient};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 
+mod as_it_is;
 mod config;
 mod library;
 mod ort;
@@ -46,6 +47,7 @@ mod signature;
 mod tensor;
 mod workers;
 
+pub use self::as_it_is::AsItIs;
 pub use self::config::{EngineConfig, EngineKind};
 pub use self::ort::OnnxRuntime;
 pub use self::provider::Provider;
@@ -71,6 +73,17 @@ pub trait Engine: std::fmt::Debug + Send + Sync {
     ///
     /// Returns exactly `count` programs. An op or element type that the engine does not run is an error.
     fn load_many(&self, model: &Model, count: usize) -> Result<Vec<Box<dyn Program>>>;
+
+    /// Loads a file as it is, `count` times: for models with operators that only this engine knows. An engine
+    /// that knows none but ONNX's own refuses.
+    fn load_as_it_is(&self, _file: &[u8], _count: usize) -> Result<AsItIs> {
+        Err(Error::EngineLoad {
+            engine: self.name(),
+            node: None,
+            reason: "it has operators that are not ONNX's own".to_string(),
+            remedy: "ONNX Runtime runs more models (--engine ort)",
+        })
+    }
 
     /// Loads a model once.
     fn load(&self, model: &Model) -> Result<Box<dyn Program>> {

@@ -326,6 +326,80 @@ pub enum Error {
         value: f64,
     },
 
+    /// The score of an input with parts left out is not a finite number.
+    #[error(
+        "output {target} is {value} for example {example} with parts of it left out (row {row} of those asked \
+         for)\nhint: the model is not defined there; choose something else to stand in for what is left out"
+    )]
+    PerturbedScore {
+        /// Which example of the batch, counted from 0.
+        example: usize,
+        /// Which of the rows made from it, counted from 0.
+        row: usize,
+        /// Which output.
+        target: usize,
+        /// The value: NaN or an infinity.
+        value: f64,
+    },
+
+    /// There are too many groups to ask for every subset of them.
+    #[error(
+        "exact Shapley values of {groups} groups would take 2^{groups} subsets, and at most {most} groups are \
+         enumerated\nhint: put features into fewer groups, or sample coalitions instead"
+    )]
+    TooManyGroups {
+        /// Groups that differ from what stands in for them.
+        groups: usize,
+        /// The most that are enumerated.
+        most: usize,
+    },
+
+    /// The coalitions leave the credit of some groups open.
+    #[error(
+        "{coalitions} coalitions do not determine the credit of {groups} groups\nhint: ask for at least twice \
+         as many coalitions as there are groups, or put features into fewer groups"
+    )]
+    TooFewCoalitions {
+        /// Groups that differ from what stands in for them.
+        groups: usize,
+        /// Coalitions that were asked for.
+        coalitions: usize,
+    },
+
+    /// A feature was masked in every draw.
+    #[error(
+        "feature {feature} was left present by none of {samples} masks\nhint: draw more masks, or raise the \
+         probability with which cells are present"
+    )]
+    NeverPresent {
+        /// The feature.
+        feature: usize,
+        /// The number of masks.
+        samples: usize,
+    },
+
+    /// Something that only images have was asked of inputs that are none.
+    #[error(
+        "{what} needs an image, [channels, height, width] or [height, width], but an input has shape {shape:?}\n\
+         hint: choose something else for rows of features"
+    )]
+    NotAnImage {
+        /// What was asked for.
+        what: &'static str,
+        /// The shape of an input.
+        shape: Vec<usize>,
+    },
+
+    /// A gradient was asked of a model that only gives values.
+    #[error(
+        "the model has no gradient: {reason}\nhint: use a method that needs none: kernel-shap, shapley-values, \
+         occlusion, rise or lime"
+    )]
+    NoGradient {
+        /// Why not.
+        reason: String,
+    },
+
     /// The adaptive solver cannot make its step small enough.
     #[error(
         "step size underflow: example {example} needs steps below {step:e} at time {time} (largest |velocity| \

@@ -61,7 +61,7 @@ pub use path::{
 };
 pub use predictor::{
     BlockedNode, Inspection, InterfaceValue, LayerPredictor, LayerValues, OnnxPredictor, PredictorConfig,
-    Score, ScoreFn, ValueAndGradient,
+    Score, ScoreFn, ValueAndGradient, ValueFn, ValuePredictor,
 };
 
 // The README's Rust example compiles.

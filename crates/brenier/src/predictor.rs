@@ -6,9 +6,11 @@ mod logits;
 mod micro_batch;
 mod onnx;
 mod score;
+mod values;
 
 pub use inspection::{BlockedNode, Inspection, InterfaceValue};
 pub use layer::{LayerPredictor, LayerValues};
 pub(crate) use micro_batch::micro_batch;
 pub use onnx::{OnnxPredictor, PredictorConfig, ValueAndGradient};
-pub use score::{Score, ScoreFn};
+pub use score::{Score, ScoreFn, ValueFn};
+pub use values::ValuePredictor;

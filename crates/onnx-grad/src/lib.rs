@@ -28,4 +28,5 @@ pub use grad::{
 };
 pub use graph::{Attribute, Dim, Graph, Model, NEWEST_OPSET, Node, OLDEST_OPSET, ValueInfo};
 pub use lower::lower;
+pub use read::operators;
 pub use tensor::{DType, TensorData};

@@ -6,6 +6,7 @@
 //! Everything after this module knows only that dialect.
 
 mod functions;
+mod operators;
 mod upgrade;
 
 use std::collections::BTreeMap;
@@ -14,6 +15,8 @@ use std::path::{Component, Path, PathBuf};
 
 use bytes::Bytes;
 use prost::Message;
+
+pub use operators::operators;
 
 use crate::error::{Error, Result};
 use crate::graph::{Attribute, Dim, Graph, Model, NEWEST_OPSET, Node, OLDEST_OPSET, ValueInfo};

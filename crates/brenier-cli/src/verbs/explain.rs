@@ -1,7 +1,9 @@
 //! `brenier explain`: credit for a model's score, by one method or by several.
 
+mod groups;
 mod inputs;
 mod methods;
+mod model;
 mod paths;
 mod surroundings;
 mod table;
@@ -11,10 +13,11 @@ use std::path::{Path as FilePath, PathBuf};
 use anyhow::{Context as _, Result, bail};
 use brenier::attribute::Method;
 use brenier::report::save_explanations;
-use brenier::{Explanation, OnnxPredictor, PredictorConfig, fingerprint, fingerprint_row};
+use brenier::{Explanation, ValuePredictor, fingerprint, fingerprint_row};
 use clap::Args;
 
 use self::methods::methods;
+use self::model::Loaded;
 use self::paths::given_paths;
 use self::surroundings::Surroundings;
 use crate::args::Format;
@@ -30,6 +33,8 @@ use crate::output::{print_data, print_progress};
   brenier explain -m model.onnx -f flow.onnx inputs.npy -o out
   brenier explain -m model.onnx inputs.npy --method ig,smoothgrad,grad-cam -o out
   brenier explain -m model.onnx inputs.npy --method expected-gradients --background train.npz
+  brenier explain -m model.onnx inputs.npy --method kernel-shap --groups patches:8x8 --samples 2000
+  brenier explain -m forest.onnx rows.npy --method shapley-values --background train.csv --engine ort
   brenier explain -m model.onnx -f a.onnx -f b.onnx -f c.onnx inputs.npy -o out
   brenier explain -m model.onnx inputs.npy --path points.npy
   brenier explain -m other.onnx inputs.npy --traces traces.npz
@@ -37,7 +42,8 @@ use crate::output::{print_data, print_progress};
 Methods:
   gradient, gradient-input, guided-backprop, deconvnet, grad-cam, smoothgrad,
   smoothgrad-squared, vargrad, expected-gradients, gradient-shap, ig, guided-ig,
-  blur-ig, geodesic-ig, transport; the last five also with +idgi")]
+  blur-ig, geodesic-ig, ddim, transport; the last six also with +idgi
+  Without gradients, for any model: kernel-shap, shapley-values, occlusion, rise, lime")]
 pub(crate) struct Explain {
     /// The inputs as an .npy file; the first axis is the example
     inputs: PathBuf,
@@ -50,10 +56,12 @@ pub(crate) struct Explain {
     /// The method, or several with commas between: transport where there is a flow, else ig
     #[arg(long, value_name = "NAME", value_delimiter = ',', conflicts_with = "path")]
     method: Vec<String>,
-    /// Where a path starts: zero, mean (of --background), blur, noise, or an .npy file with one row or one each
-    #[arg(long, value_name = "zero|mean|blur|noise|FILE")]
+    /// Where a path starts, or what stands in for what is left out: zero, mean (of --background), blur, noise,
+    /// an .npy file with one row or one each, or background: the expectation over up to 100 of its rows
+    #[arg(long, value_name = "zero|mean|blur|noise|background|FILE")]
     baseline: Option<String>,
-    /// Data of the kind the model was trained on, for means, references and neighbours
+    /// Data of the kind the model was trained on, for means, references and neighbours; methods without gradients
+    /// take the expectation over it where no --baseline is given
     #[arg(long, value_name = "DATA")]
     background: Option<PathBuf>,
     /// Number of draws of methods that draw
@@ -68,6 +76,15 @@ pub(crate) struct Explain {
     /// Number of nearest neighbours of geodesic-ig
     #[arg(long, value_name = "N")]
     neighbours: Option<usize>,
+    /// What is left out together: each, patches:8x8, superpixels:50, columns:3-5,9-12, or an .npy file of numbers
+    #[arg(long, value_name = "GROUPS")]
+    groups: Option<String>,
+    /// The window of occlusion along every axis of an input, such as 3,8,8
+    #[arg(long, value_name = "SIZES", value_delimiter = ',')]
+    window: Option<Vec<usize>>,
+    /// Steps of the window; half of it where not given
+    #[arg(long, value_name = "SIZES", value_delimiter = ',')]
+    stride: Option<Vec<usize>>,
     /// Seed of everything that is drawn
     #[arg(long, value_name = "SEED", default_value_t = 0)]
     seed: u64,
@@ -75,7 +92,7 @@ pub(crate) struct Explain {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["traces", "baseline"])]
     path: Option<PathBuf>,
     /// Follow a flow backward from each input: an ONNX file with inputs x and t and output v. Given several
-    /// times: the mean over the flows, with standard errors
+    /// times: the mean over the flows, with standard errors. For ddim: a diffusion model
     #[arg(short, long, value_name = "FILE", conflicts_with_all = ["path", "traces"])]
     flow: Vec<PathBuf>,
     /// Follow saved traces, one for each input (with --flow, traces.npz is written to the output folder)
@@ -125,29 +142,25 @@ pub(crate) fn run(args: &Explain) -> Result<()> {
             refuse_to_overwrite(&folder, args.force)?;
         }
     }
-    let config = PredictorConfig {
-        engine: args.engine.config(),
-        output: args.output_name.clone(),
-        input_shape: args.input_shape.clone(),
-        keep_final_activation: args.keep_softmax,
-        ..PredictorConfig::default()
-    };
-    let predictor = OnnxPredictor::load(&args.model, &config)?;
-    for notice in predictor.notices() {
+    let model = Loaded::load(args, &methods)?;
+    for notice in model.values().notices() {
         print_progress(&format!("notice: {notice}"));
     }
-    let inputs = inputs::rows(&args.inputs, &predictor)?;
-    let targets = inputs::targets(&args.target, &predictor, &inputs)?;
-    let surroundings = Surroundings::read(args, &predictor, inputs.nrows())?;
+    let inputs = inputs::rows(&args.inputs, model.values())?;
+    let targets = inputs::targets(&args.target, model.values(), &inputs)?;
+    let surroundings = Surroundings::read(args, model.values(), inputs.nrows())?;
     let mut runs = Vec::with_capacity(methods.len());
     for method in &methods {
         let name = method.name();
         let folder = folder(args, &name, methods.len());
         let mut explanations = match given_paths(args, method, &surroundings, &inputs, folder.as_deref())? {
-            Some(paths) => paths.explain(&predictor, &targets)?,
-            None => method.explain(&predictor, inputs.view(), &targets, &surroundings.context(&predictor))?,
+            Some(paths) => paths.explain(model.score(), &targets)?,
+            None => {
+                let context = surroundings.context(model.with_gradients());
+                method.explain(model.score(), inputs.view(), &targets, &context)?
+            }
         };
-        sign(args, method, &predictor, &mut explanations)?;
+        sign(args, method, model.values(), &mut explanations)?;
         if let Some(folder) = folder {
             save_explanations(&folder, &explanations)?;
             print_progress(&format!("wrote {}", folder.join("explanations.npz").display()));
@@ -174,12 +187,12 @@ fn folder(args: &Explain, name: &str, methods: usize) -> Option<PathBuf> {
 fn sign(
     args: &Explain,
     method: &Method,
-    predictor: &OnnxPredictor,
+    predictor: &ValuePredictor,
     explanations: &mut [Explanation],
 ) -> Result<()> {
     let model_hash = file_hash(&args.model)?;
     let flow_hash = match (method, args.flow.as_slice()) {
-        (Method::Transport(_), [_, ..]) => {
+        (Method::Transport(_) | Method::Ddim(_), [_, ..]) => {
             Some(args.flow.iter().map(|file| file_hash(file)).collect::<Result<Vec<_>>>()?.join(","))
         }
         _ => None,

@@ -50,7 +50,8 @@ impl Ddim {
         context: &Context,
     ) -> Result<Vec<Explanation>> {
         check_inputs(score, inputs, targets)?;
-        let refuse = |reason: String, remedy| Error::Method { method: Self::NAME.to_string(), reason, remedy };
+        let refuse =
+            |reason: String, remedy| Error::Method { method: Self::NAME.to_string(), reason, remedy };
         let Some(model) = context.diffusion else {
             return Err(refuse(
                 "there is no diffusion model to follow".to_string(),
@@ -59,7 +60,11 @@ impl Ddim {
         };
         if model.shape() != score.shape() {
             return Err(refuse(
-                format!("the diffusion model is for inputs of shape {:?}, the model for {:?}", model.shape(), score.shape()),
+                format!(
+                    "the diffusion model is for inputs of shape {:?}, the model for {:?}",
+                    model.shape(),
+                    score.shape()
+                ),
                 "use a diffusion model that was trained on this model's data",
             ));
         }

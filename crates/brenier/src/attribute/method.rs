@@ -13,12 +13,12 @@ use ndarray::ArrayView2;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Allocation, Baseline, BlurIg, Deconvnet, ExpectedGradients, Explanation, GeodesicIg, GradCam, Gradient,
-    GradientInput, GradientShap, GuidedBackprop, GuidedIg, IntegratedGradients, Rule, SmoothGrad, Smoothing,
-    StepCredit, Transport,
+    Absence, Allocation, Baseline, BlurIg, Coalitions, Deconvnet, ExpectedGradients, Explanation, GeodesicIg,
+    GradCam, Gradient, GradientInput, GradientShap, Grouping, GuidedBackprop, GuidedIg, IntegratedGradients,
+    KernelShap, Lime, Occlusion, Rise, Rule, ShapleyValues, SmoothGrad, Smoothing, StepCredit, Transport,
 };
 use crate::data::Dataset;
-use crate::flow::VelocityField;
+use crate::flow::{NoisePredictor, VelocityField};
 use crate::predictor::{OnnxPredictor, Score};
 use crate::{Error, Result};
 
@@ -56,9 +56,21 @@ pub enum Method {
     BlurIg(BlurIg),
     /// Geodesic IG.
     GeodesicIg(GeodesicIg),
+    /// The DDIM trajectory of a diffusion model.
+    Ddim(Ddim),
     /// The trace of a flow, or of several.
     Transport(Transport),
     // Scores without gradients.
+    /// KernelSHAP.
+    KernelShap(KernelShap),
+    /// Exact Shapley values.
+    ShapleyValues(ShapleyValues),
+    /// Occlusion.
+    Occlusion(Occlusion),
+    /// RISE.
+    Rise(Rise),
+    /// LIME.
+    Lime(Lime),
 }
 
 /// What methods need besides the score. Each says in words what it misses.
@@ -70,6 +82,8 @@ pub struct Context<'a> {
     pub baselines: Option<ArrayView2<'a, f64>>,
     /// The flows to follow.
     pub flows: Vec<&'a dyn VelocityField>,
+    /// The diffusion model to follow.
+    pub diffusion: Option<&'a NoisePredictor>,
     /// The model behind the score, for methods that look inside.
     pub model: Option<&'a OnnxPredictor>,
 }
@@ -110,6 +124,14 @@ pub struct Settings {
     pub layer: Option<String>,
     /// Number of nearest neighbours.
     pub neighbours: Option<usize>,
+    /// What stands in for features that are left out; the baseline where not given.
+    pub absence: Option<Absence>,
+    /// Which features are left out together.
+    pub groups: Option<Grouping>,
+    /// The window of occlusion, along every axis of the input.
+    pub window: Option<Vec<usize>>,
+    /// The steps of that window.
+    pub stride: Option<Vec<usize>>,
     /// Seed of all draws.
     pub seed: u64,
 }
@@ -134,8 +156,15 @@ const NAMES: &[&str] = &[
     "blur-ig+idgi",
     GeodesicIg::NAME,
     "geodesic-ig+idgi",
+    Ddim::NAME,
+    "ddim+idgi",
     Transport::NAME,
     "transport+idgi",
+    KernelShap::NAME,
+    ShapleyValues::NAME,
+    Occlusion::NAME,
+    Rise::NAME,
+    Lime::NAME,
 ];
 
 impl Method {
@@ -160,6 +189,8 @@ impl Method {
             (false, Some(rule)) => Allocation::PathIntegral { rule },
             (false, None) => Allocation::default(),
         };
+        let absence = settings.absence.unwrap_or(Absence::Baseline(baseline));
+        let groups = settings.groups.clone().unwrap_or_default();
         let smooth = |smoothing: Smoothing| {
             let default = SmoothGrad::default();
             let samples = settings.samples.unwrap_or(default.samples);
@@ -203,7 +234,28 @@ impl Method {
                 let neighbours = settings.neighbours.unwrap_or(default.neighbours);
                 Method::GeodesicIg(GeodesicIg { baseline, neighbours, allocation, seed, ..default })
             }
+            Ddim::NAME => Method::Ddim(Ddim { allocation, ..Ddim::default() }),
             Transport::NAME => Method::Transport(Transport { allocation, ..Transport::default() }),
+            KernelShap::NAME => {
+                let coalitions =
+                    settings.samples.map_or(Coalitions::Usual, |count| Coalitions::Sampled { count });
+                Method::KernelShap(KernelShap { groups, absence, coalitions, seed, ..KernelShap::default() })
+            }
+            ShapleyValues::NAME => {
+                Method::ShapleyValues(ShapleyValues { groups, absence, ..ShapleyValues::default() })
+            }
+            Occlusion::NAME => {
+                let (window, stride) = (settings.window.clone(), settings.stride.clone());
+                Method::Occlusion(Occlusion { window, stride, absence, ..Occlusion::default() })
+            }
+            Rise::NAME => {
+                let samples = settings.samples.unwrap_or(Rise::default().samples);
+                Method::Rise(Rise { samples, absence, seed, ..Rise::default() })
+            }
+            Lime::NAME => {
+                let samples = settings.samples.unwrap_or(Lime::default().samples);
+                Method::Lime(Lime { groups, absence, samples, seed, ..Lime::default() })
+            }
             _ => smooth(Smoothing::Mean),
         })
     }
@@ -224,8 +276,26 @@ impl Method {
             Method::GuidedIg(_) => GuidedIg::NAME.to_string(),
             Method::BlurIg(method) => method.allocation.name(BlurIg::NAME),
             Method::GeodesicIg(method) => method.allocation.name(GeodesicIg::NAME),
+            Method::Ddim(method) => method.allocation.name(Ddim::NAME),
             Method::Transport(method) => method.allocation.name(Transport::NAME),
+            Method::KernelShap(_) => KernelShap::NAME.to_string(),
+            Method::ShapleyValues(_) => ShapleyValues::NAME.to_string(),
+            Method::Occlusion(_) => Occlusion::NAME.to_string(),
+            Method::Rise(_) => Rise::NAME.to_string(),
+            Method::Lime(_) => Lime::NAME.to_string(),
         }
+    }
+
+    /// Whether the method asks for gradients; one that does not works with any model that gives scores.
+    pub fn needs_gradients(&self) -> bool {
+        !matches!(
+            self,
+            Method::KernelShap(_)
+                | Method::ShapleyValues(_)
+                | Method::Occlusion(_)
+                | Method::Rise(_)
+                | Method::Lime(_)
+        )
     }
 
     /// Which of the [`Settings`] and of the [`Context`] make a difference to this method.
@@ -241,7 +311,13 @@ impl Method {
             Method::GuidedIg(_) => &["baseline", "steps", "seed", "data"],
             Method::BlurIg(_) => &["rule", "steps"],
             Method::GeodesicIg(_) => &["baseline", "rule", "steps", "neighbours", "seed", "data"],
-            Method::Transport(_) => &["rule", "steps", "flows"],
+            Method::Ddim(_) | Method::Transport(_) => &["rule", "steps", "flows"],
+            Method::KernelShap(_) | Method::Lime(_) => {
+                &["samples", "baseline", "absence", "groups", "seed", "data"]
+            }
+            Method::ShapleyValues(_) => &["baseline", "absence", "groups", "seed", "data"],
+            Method::Occlusion(_) => &["baseline", "absence", "window", "seed", "data"],
+            Method::Rise(_) => &["samples", "baseline", "absence", "seed", "data"],
         }
     }
 
@@ -273,7 +349,13 @@ impl Method {
             Method::GuidedIg(method) => method.explain(score, inputs, targets, context),
             Method::BlurIg(method) => method.explain(score, inputs, targets),
             Method::GeodesicIg(method) => method.explain(score, inputs, targets, context),
+            Method::Ddim(method) => method.explain(score, inputs, targets, context),
             Method::Transport(method) => method.explain(score, inputs, targets, context),
+            Method::KernelShap(method) => method.explain(score, inputs, targets, context),
+            Method::ShapleyValues(method) => method.explain(score, inputs, targets, context),
+            Method::Occlusion(method) => method.explain(score, inputs, targets, context),
+            Method::Rise(method) => method.explain(score, inputs, targets, context),
+            Method::Lime(method) => method.explain(score, inputs, targets, context),
         }
     }
 }

@@ -9,12 +9,12 @@ use ::ort::ep::{self, ExecutionProvider, ExecutionProviderDispatch};
 use ::ort::logging::LogLevel;
 use ::ort::session::builder::{AutoDevicePolicy, GraphOptimizationLevel, SessionBuilder};
 use ::ort::session::{Session, SessionInputValue};
-use ::ort::value::{DynValue, PrimitiveTensorElementType, TensorRef};
+use ::ort::value::{DynValue, Outlet, PrimitiveTensorElementType, TensorElementType, TensorRef, ValueType};
 use ndarray::{ArrayD, ArrayViewD};
-use onnx_grad::{DType, Model};
+use onnx_grad::{DType, Dim, Model, ValueInfo};
 
 use super::signature::Signature;
-use super::{Engine, Program, Provider, Tensor, TensorView, WeightGradient, library};
+use super::{AsItIs, Engine, Program, Provider, Tensor, TensorView, WeightGradient, library};
 use crate::error::{Error, Result};
 
 /// [ONNX Runtime](https://onnxruntime.ai), 32- and 64-bit floats, on the CPU or through an execution provider.
@@ -76,6 +76,28 @@ impl OnnxRuntime {
             .with_memory_pattern(true)?
             .with_intra_op_spinning(false)?
             .with_inter_op_spinning(false)?)
+    }
+}
+
+impl OnnxRuntime {
+    /// Sessions of the same file. `load_error` says what is wrong with it.
+    fn sessions(
+        &self,
+        file: &[u8],
+        count: usize,
+        load_error: impl Fn(&::ort::Error) -> Error,
+    ) -> Result<Vec<Session>> {
+        let mut sessions = Vec::with_capacity(count);
+        for _ in 0..count {
+            let mut builder = self.builder().map_err(|e| load_error(&e))?;
+            if let Some(registration) = registration(self.provider) {
+                builder = builder
+                    .with_execution_providers([registration])
+                    .map_err(|e| self.provider_error(one_line(e.message())))?;
+            }
+            sessions.push(builder.commit_from_memory(file).map_err(|e| load_error(&e))?);
+        }
+        Ok(sessions)
     }
 }
 
@@ -179,20 +201,64 @@ impl Engine for OnnxRuntime {
             let remedy = "`brenier inspect` shows the model's nodes, and a newer onnxruntime may know the op";
             Error::EngineLoad { engine: OnnxRuntime::NAME, node, reason, remedy }
         };
-        let bytes = model.to_bytes();
-        let mut programs: Vec<Box<dyn Program>> = Vec::with_capacity(count);
-        for _ in 0..count {
-            let mut builder = self.builder().map_err(|e| load_error(&e))?;
-            if let Some(registration) = registration(self.provider) {
-                builder = builder
-                    .with_execution_providers([registration])
-                    .map_err(|e| self.provider_error(one_line(e.message())))?;
-            }
-            let session = builder.commit_from_memory(&bytes).map_err(|e| load_error(&e))?;
-            programs.push(Box::new(OrtProgram { session, signature: signature.clone() }));
-        }
-        Ok(programs)
+        let sessions = self.sessions(&model.to_bytes(), count, load_error)?;
+        let program =
+            |session| Box::new(OrtProgram { session, signature: signature.clone() }) as Box<dyn Program>;
+        Ok(sessions.into_iter().map(program).collect())
     }
+
+    fn load_as_it_is(&self, file: &[u8], count: usize) -> Result<AsItIs> {
+        let load_error = |e: &::ort::Error| Error::EngineLoad {
+            engine: OnnxRuntime::NAME,
+            node: None,
+            reason: one_line(e.message()),
+            remedy: "a newer onnxruntime may know the operator",
+        };
+        let sessions = self.sessions(file, count, load_error)?;
+        let (inputs, refused) = interface(sessions.first().map_or(&[][..], |session| session.inputs()));
+        if let Some((name, kind)) = refused.first() {
+            return Err(Error::Predictor {
+                reason: format!("input '{name}' is {kind}, not a tensor of numbers"),
+                remedy: "export the model from its numeric features on",
+            });
+        }
+        let (outputs, left_out) = interface(sessions.first().map_or(&[][..], |session| session.outputs()));
+        let signature = Arc::new(Signature::of_engine(inputs.clone(), outputs.clone()));
+        let program =
+            |session| Box::new(OrtProgram { session, signature: signature.clone() }) as Box<dyn Program>;
+        Ok(AsItIs { programs: sessions.into_iter().map(program).collect(), inputs, outputs, left_out })
+    }
+}
+
+/// Those values that are tensors of a type that programs take and return, and the others with what they are.
+fn interface(outlets: &[Outlet]) -> (Vec<ValueInfo>, Vec<(String, String)>) {
+    let (mut tensors, mut others) = (Vec::new(), Vec::new());
+    for outlet in outlets {
+        let ValueType::Tensor { ty, shape, dimension_symbols } = outlet.dtype() else {
+            others.push((outlet.name().to_string(), outlet.dtype().to_string()));
+            continue;
+        };
+        let dtype = match ty {
+            TensorElementType::Float32 => DType::F32,
+            TensorElementType::Float64 => DType::F64,
+            TensorElementType::Int64 => DType::I64,
+            TensorElementType::Int32 => DType::I32,
+            TensorElementType::Bool => DType::Bool,
+            _ => {
+                others.push((outlet.name().to_string(), outlet.dtype().to_string()));
+                continue;
+            }
+        };
+        let dims = shape.iter().zip(dimension_symbols.iter());
+        let dim = |(&size, symbol): (&i64, &String)| match (size, symbol.as_str()) {
+            (0.., _) => Dim::Known(size),
+            (_, "") => Dim::Unknown,
+            (_, symbol) => Dim::symbol(symbol),
+        };
+        let shape = Some(dims.map(dim).collect());
+        tensors.push(ValueInfo { name: outlet.name().to_string(), dtype, shape });
+    }
+    (tensors, others)
 }
 
 struct OrtProgram {

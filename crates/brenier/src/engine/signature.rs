@@ -49,6 +49,11 @@ impl Signature {
         Ok((signature, model))
     }
 
+    /// The signature of a file that the engine has read, as it tells it. Its nodes have no numbers of ours.
+    pub(super) fn of_engine(inputs: Vec<ValueInfo>, outputs: Vec<ValueInfo>) -> Signature {
+        Signature { inputs, outputs, labels: Vec::new() }
+    }
+
     /// The node that an engine's message is about, as our messages name it.
     pub(super) fn node_in(&self, message: &str) -> Option<String> {
         let rest = &message[message.find(NODE)? + NODE.len()..];

@@ -48,22 +48,29 @@ impl Workers {
         micro_batch: usize,
         count: usize,
     ) -> Result<Workers> {
-        if micro_batch == 0 {
-            return Err(Error::Zero { what: "the number of rows of a micro-batch" });
-        }
         if count == 0 {
             return Err(Error::Zero { what: "the number of workers" });
         }
+        let outputs = model.graph.outputs.iter().map(|output| output.name.clone()).collect();
+        Workers::with_programs(engine.name(), engine.load_many(model, count)?, outputs, micro_batch)
+    }
+
+    /// A worker for each of these programs of the same model, whose outputs have these names.
+    pub fn with_programs(
+        engine: &'static str,
+        programs: Vec<Box<dyn Program>>,
+        outputs: Vec<String>,
+        micro_batch: usize,
+    ) -> Result<Workers> {
+        if micro_batch == 0 {
+            return Err(Error::Zero { what: "the number of rows of a micro-batch" });
+        }
         let (jobs, queue) = channel();
         let queue = Arc::new(Mutex::new(queue));
-        let mut workers = Workers {
-            jobs: Some(jobs),
-            threads: Vec::with_capacity(count),
-            outputs: model.graph.outputs.iter().map(|output| output.name.clone()).collect(),
-            micro_batch,
-        };
-        for (i, program) in engine.load_many(model, count)?.into_iter().enumerate() {
-            let (queue, engine) = (Arc::clone(&queue), engine.name());
+        let mut workers =
+            Workers { jobs: Some(jobs), threads: Vec::with_capacity(programs.len()), outputs, micro_batch };
+        for (i, program) in programs.into_iter().enumerate() {
+            let queue = Arc::clone(&queue);
             let thread = Builder::new()
                 .name(format!("brenier-{i}"))
                 .spawn(move || work(program, &queue, engine))

@@ -9,7 +9,6 @@
 //! so a batch may mix targets. Both graphs run in [`Workers`], in micro-batches that the model fixes.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use ndarray::{Array1, Array2, ArrayD, ArrayView2, ArrayViewD, Ix2};
 use onnx_grad::{Builder, DType, Dim, GradOptions, Graph, Model, ReluBackward, grad_with, lower, seed_name};
@@ -18,6 +17,7 @@ use super::layer::LayerPredictor;
 use super::logits::cut_final_activation;
 use super::micro_batch::micro_batch;
 use super::score::Score;
+use super::values::ValuePredictor;
 use crate::engine::{Engine, EngineConfig, EngineKind, Tensor, Workers};
 use crate::error::{Error, Result};
 
@@ -42,14 +42,8 @@ pub struct PredictorConfig {
 /// A model, ready to be explained.
 #[derive(Debug)]
 pub struct OnnxPredictor {
-    input: String,
-    dtype: DType,
-    shape: Vec<usize>,
-    outputs: usize,
-    notices: Vec<String>,
-    forward: Workers,
+    values: ValuePredictor,
     gradient: Workers,
-    engine: Arc<dyn Engine>,
     /// The graph from the input to the scores, for methods that look inside.
     model: Model,
     config: PredictorConfig,
@@ -79,33 +73,26 @@ impl OnnxPredictor {
 
     /// From a model that is one input and the scores already.
     fn of(model: Model, config: PredictorConfig, notices: Vec<String>) -> Result<OnnxPredictor> {
-        let engine = config.engine.build()?;
-        let graph = &model.graph;
-        let input = graph.inputs[0].clone();
-        let shape = row_shape(graph)?;
-        let outputs = graph.outputs[0].shape.as_ref().and_then(|s| s.get(1)).and_then(Dim::known);
-        let outputs = outputs.and_then(|n| usize::try_from(n).ok()).ok_or_else(|| Error::Predictor {
-            reason: format!("the size of output '{}' is not known", graph.outputs[0].name),
-            remedy: "export the model with fixed sizes for all axes but the batch",
-        })?;
+        let output = &model.graph.outputs[0];
+        if output.shape.as_ref().and_then(|shape| shape.get(1)).and_then(Dim::known).is_none() {
+            return Err(Error::Predictor {
+                reason: format!("the size of output '{}' is not known", output.name),
+                remedy: "export the model with fixed sizes for all axes but the batch",
+            });
+        }
+        let values = ValuePredictor::prepared(&model, &config, notices)?;
+        let engine = values.engine();
         let options = GradOptions { relu: config.relu, weight_gradient: engine.weight_gradient() };
-        let gradient = grad_with(graph, &[SCORES], &[&input.name], options)?;
-        let row_dependent = config.engine.kind == EngineKind::Ort;
+        let gradient = grad_with(&model.graph, &[SCORES], &[values.input()], options)?;
         let gradient = Model { graph: gradient, ..model.clone() };
-        let forward_rows = micro_batch(graph, row_dependent)?;
-        let gradient_rows = micro_batch(&gradient.graph, row_dependent)?;
-        Ok(OnnxPredictor {
-            forward: Workers::new(engine.as_ref(), &model, forward_rows)?,
-            gradient: Workers::new(engine.as_ref(), &gradient, gradient_rows)?,
-            input: input.name,
-            dtype: input.dtype,
-            shape,
-            outputs,
-            notices,
-            engine,
-            model,
-            config,
-        })
+        let rows = micro_batch(&gradient.graph, config.engine.kind == EngineKind::Ort)?;
+        let gradient = Workers::new(engine, &gradient, rows)?;
+        Ok(OnnxPredictor { values, gradient, model, config })
+    }
+
+    /// The same model for its values only.
+    pub fn values_only(&self) -> &ValuePredictor {
+        &self.values
     }
 
     /// The same scores with gradients that `Relu` sends back in another way.
@@ -120,7 +107,7 @@ impl OnnxPredictor {
             });
         }
         let config = PredictorConfig { relu, ..self.config.clone() };
-        OnnxPredictor::of(self.model.clone(), config, self.notices.clone())
+        OnnxPredictor::of(self.model.clone(), config, self.notices().to_vec())
     }
 
     /// The same model seen at one of its layers: a node or value by name, or the last convolution.
@@ -128,40 +115,37 @@ impl OnnxPredictor {
     /// # Errors
     /// If there is no such layer, or its values are not maps `[channels, height, width]`.
     pub fn layer(&self, name: Option<&str>) -> Result<LayerPredictor> {
-        LayerPredictor::new(&self.model, &self.config, self.engine.as_ref(), name)
+        LayerPredictor::new(&self.model, &self.config, self.engine(), name)
     }
 
     /// The shape of one input, without the batch.
     pub fn shape(&self) -> &[usize] {
-        &self.shape
+        self.values.shape()
     }
 
     /// The number of scores.
     pub fn outputs(&self) -> usize {
-        self.outputs
+        self.values.outputs()
     }
 
     /// What the user should know, such as a softmax that was cut off.
     pub fn notices(&self) -> &[String] {
-        &self.notices
+        self.values.notices()
     }
 
     /// The engine that runs the model.
     pub fn engine(&self) -> &dyn Engine {
-        self.engine.as_ref()
+        self.values.engine()
     }
 
     /// All scores of a batch `[N, ...]`, as `[N, C]`.
     pub fn scores(&self, x: ArrayViewD<f32>) -> Result<Array2<f64>> {
-        self.check(&x)?;
-        let x = self.feed(x);
-        let outputs = self.forward.map(&[(&self.input, x.view())])?;
-        matrix(outputs.into_iter().next())
+        self.values.scores(x)
     }
 
     /// All scores of a batch, and for every row the gradient of its target's score.
     pub fn value_and_grad(&self, x: ArrayViewD<f32>, targets: &[usize]) -> Result<ValueAndGradient> {
-        self.check(&x)?;
+        self.values.check(&x)?;
         let rows = x.shape()[0];
         if targets.len() != rows {
             return Err(Error::Shape {
@@ -170,81 +154,40 @@ impl OnnxPredictor {
                 found: vec![targets.len()],
             });
         }
-        let seed = one_hot(targets, self.outputs)?;
-        let (x, seed) = (self.feed(x), self.feed(seed.view().into_dyn()));
-        let outputs = self.gradient.map(&[(&self.input, x.view()), (&seed_name(SCORES), seed.view())])?;
+        let seed = one_hot(targets, self.outputs())?;
+        let (x, seed) = (self.values.feed(x), self.values.feed(seed.view().into_dyn()));
+        let outputs =
+            self.gradient.map(&[(self.values.input(), x.view()), (&seed_name(SCORES), seed.view())])?;
         let mut outputs = outputs.into_iter();
         let scores = matrix(outputs.next())?;
         let gradients = floats(outputs.next())?;
         Ok(ValueAndGradient { scores, gradients })
     }
-
-    fn check(&self, x: &ArrayViewD<f32>) -> Result<()> {
-        match x.shape() {
-            [_, rest @ ..] if rest == self.shape => Ok(()),
-            found => Err(Error::Shape {
-                what: format!("the batch for input '{}'", self.input),
-                expected: std::iter::once(found.first().copied().unwrap_or(1))
-                    .chain(self.shape.iter().copied())
-                    .collect(),
-                found: found.to_vec(),
-            }),
-        }
-    }
-
-    /// The batch in the model's element type.
-    fn feed(&self, x: ArrayViewD<f32>) -> Tensor {
-        match self.dtype {
-            DType::F64 => x.mapv(f64::from).into(),
-            _ => x.to_owned().into(),
-        }
-    }
 }
 
 impl Score for OnnxPredictor {
     fn shape(&self) -> &[usize] {
-        &self.shape
+        self.values.shape()
     }
 
     fn values(&self, x: ArrayView2<f64>, targets: &[usize]) -> Result<Array1<f64>> {
-        let scores = self.scores(self.fold(x)?.view())?;
-        self.pick(&scores, targets)
+        self.values.values(x, targets)
     }
 
     fn gradients(&self, x: ArrayView2<f64>, targets: &[usize]) -> Result<(Array1<f64>, Array2<f64>)> {
-        let ValueAndGradient { scores, gradients } = self.value_and_grad(self.fold(x)?.view(), targets)?;
+        let ValueAndGradient { scores, gradients } =
+            self.value_and_grad(self.values.fold(x)?.view(), targets)?;
         let flat = gradients.to_shape(x.raw_dim()).map_err(|_| Error::Shape {
             what: "the gradients".to_string(),
             expected: x.shape().to_vec(),
             found: gradients.shape().to_vec(),
         })?;
-        Ok((self.pick(&scores, targets)?, flat.to_owned()))
-    }
-}
-
-impl OnnxPredictor {
-    /// Flat rows in the shape of the model's input, rounded to what networks compute in.
-    fn fold(&self, x: ArrayView2<f64>) -> Result<ArrayD<f32>> {
-        let shape: Vec<usize> = std::iter::once(x.nrows()).chain(self.shape.iter().copied()).collect();
-        x.mapv(|v| v as f32).into_shape_with_order(shape.clone()).map_err(|_| Error::Shape {
-            what: format!("the batch for input '{}'", self.input),
-            expected: shape,
-            found: x.shape().to_vec(),
-        })
-    }
-
-    /// The score of every row's target.
-    fn pick(&self, scores: &Array2<f64>, targets: &[usize]) -> Result<Array1<f64>> {
-        let pick = |(row, &target): (usize, &usize)| {
-            let score = scores.get((row, target)).copied();
-            score.ok_or(Error::Target { target, outputs: self.outputs, row })
-        };
-        targets.iter().enumerate().map(pick).collect()
+        Ok((self.values.pick(&scores, targets)?, flat.to_owned()))
     }
 }
 
 /// The graph from the one input to scores `[N, C]`, lowered, in float32 or float64.
-fn prepare(model: &Model, config: &PredictorConfig, notices: &mut Vec<String>) -> Result<Graph> {
+pub(super) fn prepare(model: &Model, config: &PredictorConfig, notices: &mut Vec<String>) -> Result<Graph> {
     let refuse = |reason: String, remedy| Error::Predictor { reason, remedy };
     let mut graph = model.graph.with_floats(DType::F16, DType::F32);
     let output = match &config.output {
@@ -302,7 +245,7 @@ fn fix_sizes(graph: &mut Graph, given: Option<&[usize]>) -> Result<()> {
 }
 
 /// The shape of one row of the input.
-fn row_shape(graph: &Graph) -> Result<Vec<usize>> {
+pub(super) fn row_shape(graph: &Graph) -> Result<Vec<usize>> {
     let input = &graph.inputs[0];
     let open = || Error::Predictor {
         reason: format!("the sizes of input '{}' are open", input.name),

@@ -78,3 +78,43 @@ impl<F: Fn(ArrayView1<f64>, usize) -> (f64, Array1<f64>)> Score for ScoreFn<F> {
         Ok((values, gradients))
     }
 }
+
+/// A closure as a [`Score`] that gives values only: from one example and its target to the value.
+///
+/// Methods that leave parts of the input out need no more than that.
+///
+/// ```
+/// use brenier::ValueFn;
+/// use brenier::attribute::{Context, Occlusion};
+/// use ndarray::array;
+///
+/// let larger = ValueFn::new(&[2], |x, _target| x[0].max(x[1]));
+/// let explanations = Occlusion::default().explain(&larger, array![[3.0, 1.0]].view(), &[0], &Context::default())?;
+/// assert_eq!(explanations[0].values, array![2.0, 0.0]);
+/// # Ok::<(), brenier::Error>(())
+/// ```
+pub struct ValueFn<F> {
+    shape: Vec<usize>,
+    function: F,
+}
+
+impl<F: Fn(ArrayView1<f64>, usize) -> f64> ValueFn<F> {
+    /// Wraps a closure that takes a flat example and an output index.
+    pub fn new(shape: &[usize], function: F) -> Self {
+        Self { shape: shape.to_vec(), function }
+    }
+}
+
+impl<F: Fn(ArrayView1<f64>, usize) -> f64> Score for ValueFn<F> {
+    fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    fn values(&self, x: ArrayView2<f64>, targets: &[usize]) -> Result<Array1<f64>> {
+        Ok(x.rows().into_iter().zip(targets).map(|(row, &target)| (self.function)(row, target)).collect())
+    }
+
+    fn gradients(&self, _x: ArrayView2<f64>, _targets: &[usize]) -> Result<(Array1<f64>, Array2<f64>)> {
+        Err(crate::Error::NoGradient { reason: "it is a function that gives values only".to_string() })
+    }
+}

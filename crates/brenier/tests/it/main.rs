@@ -11,6 +11,8 @@ mod files;
 mod flows;
 mod gaussians;
 mod methods;
+mod perturbation;
+mod perturbation_axioms;
 mod refusals;
 mod shared;
 mod stability;

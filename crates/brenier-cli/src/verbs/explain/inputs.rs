@@ -3,7 +3,7 @@
 use std::path::Path as FilePath;
 
 use anyhow::{Context, Result, bail};
-use brenier::{OnnxPredictor, Score};
+use brenier::{Score, ValuePredictor};
 use ndarray::{Array2, ArrayD, Axis};
 
 /// An array of float32 or float64.
@@ -18,7 +18,7 @@ fn read_array(file: &FilePath) -> Result<ArrayD<f64>> {
 }
 
 /// The rows of a file, flat; one example without its axis counts as a batch of one.
-pub(super) fn rows(file: &FilePath, predictor: &OnnxPredictor) -> Result<Array2<f64>> {
+pub(super) fn rows(file: &FilePath, predictor: &ValuePredictor) -> Result<Array2<f64>> {
     let mut array = read_array(file)?;
     let shape = Score::shape(predictor);
     if array.shape() == shape {
@@ -52,7 +52,7 @@ pub(super) fn rows(file: &FilePath, predictor: &OnnxPredictor) -> Result<Array2<
 }
 
 /// One target for each input.
-pub(super) fn targets(text: &str, predictor: &OnnxPredictor, inputs: &Array2<f64>) -> Result<Vec<usize>> {
+pub(super) fn targets(text: &str, predictor: &ValuePredictor, inputs: &Array2<f64>) -> Result<Vec<usize>> {
     let count = inputs.nrows();
     if text == "predicted" {
         let shape: Vec<usize> =

@@ -2,21 +2,31 @@
 
 use anyhow::{Result, bail};
 use brenier::Rule;
-use brenier::attribute::{Baseline, Method, Settings};
+use brenier::attribute::{Absence, Baseline, Method, Settings};
 
 use super::Explain;
+use super::groups::grouping;
+
+/// Background rows over which an expectation is taken.
+const BACKGROUND_ROWS: usize = 100;
 
 /// The methods that were asked for, with the settings that were given.
 pub(super) fn methods(args: &Explain) -> Result<Vec<Method>> {
     let given_rule = args.rule.is_some() || args.steps.is_some() || args.tolerance.is_some();
+    let background_named = args.baseline.as_deref() == Some(BACKGROUND);
+    let averaged = background_named || (args.baseline.is_none() && args.background.is_some());
     let settings = Settings {
         samples: args.samples,
         noise: args.noise,
-        baseline: args.baseline.as_deref().map(baseline),
+        baseline: args.baseline.as_deref().and_then(baseline),
         rule: given_rule.then(|| rule(args)).transpose()?,
         steps: args.steps,
         layer: args.layer.clone(),
         neighbours: args.neighbours,
+        absence: averaged.then_some(Absence::Background { rows: BACKGROUND_ROWS }),
+        groups: args.groups.as_deref().map(grouping).transpose()?,
+        window: args.window.clone(),
+        stride: args.stride.clone(),
         seed: args.seed,
     };
     let followed = !args.flow.is_empty() || args.traces.is_some();
@@ -33,7 +43,11 @@ pub(super) fn methods(args: &Explain) -> Result<Vec<Method>> {
     let given = [
         ("--samples", "samples", args.samples.is_some()),
         ("--noise", "noise", args.noise.is_some()),
-        ("--baseline", "baseline", args.baseline.is_some()),
+        ("--baseline", "baseline", args.baseline.is_some() && !background_named),
+        ("--baseline background", "absence", background_named),
+        ("--groups", "groups", args.groups.is_some()),
+        ("--window", "window", args.window.is_some()),
+        ("--stride", "window", args.stride.is_some()),
         ("--layer", "layer", args.layer.is_some()),
         ("--neighbours", "neighbours", args.neighbours.is_some()),
         ("--background", "data", args.background.is_some()),
@@ -51,14 +65,18 @@ pub(super) fn methods(args: &Explain) -> Result<Vec<Method>> {
     Ok(methods)
 }
 
-/// What a baseline's name stands for; anything else is a file.
-pub(super) fn baseline(name: &str) -> Baseline {
+/// What is said instead of a baseline to average over the background.
+const BACKGROUND: &str = "background";
+
+/// What a baseline's name stands for; anything else is a file. The background is no baseline.
+pub(super) fn baseline(name: &str) -> Option<Baseline> {
     match name {
-        "zero" => Baseline::Zero,
-        "mean" => Baseline::Mean,
-        "blur" => Baseline::Blur { sigma: None },
-        "noise" => Baseline::Noise,
-        _ => Baseline::Given,
+        BACKGROUND => None,
+        "zero" => Some(Baseline::Zero),
+        "mean" => Some(Baseline::Mean),
+        "blur" => Some(Baseline::Blur { sigma: None }),
+        "noise" => Some(Baseline::Noise),
+        _ => Some(Baseline::Given),
     }
 }
 

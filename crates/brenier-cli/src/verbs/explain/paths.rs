@@ -5,9 +5,7 @@ use std::path::Path as FilePath;
 
 use anyhow::{Context as _, Result, bail};
 use brenier::attribute::{Allocation, Method, Transport};
-use brenier::{
-    Explanation, OnnxPredictor, Path, Polyline, Request, TraceConfig, load_traces, save_traces, trace,
-};
+use brenier::{Explanation, Path, Polyline, Request, Score, TraceConfig, load_traces, save_traces, trace};
 use ndarray::Array2;
 
 use super::Explain;
@@ -68,11 +66,11 @@ pub(super) fn given_paths(
 
 impl GivenPaths {
     /// Credit along them.
-    pub(super) fn explain(&self, predictor: &OnnxPredictor, targets: &[usize]) -> Result<Vec<Explanation>> {
+    pub(super) fn explain(&self, score: &dyn Score, targets: &[usize]) -> Result<Vec<Explanation>> {
         let pairs = self.paths.iter().zip(targets).enumerate();
         let requests: Vec<Request> = pairs
             .map(|(example, (path, &target))| Request { example, path: path.as_ref(), target })
             .collect();
-        Ok(self.allocation.explain_all(self.method, predictor, &requests)?)
+        Ok(self.allocation.explain_all(self.method, score, &requests)?)
     }
 }

@@ -5,9 +5,10 @@ use std::path::{Path as FilePath, PathBuf};
 use anyhow::{Result, bail};
 use brenier::attribute::{Baseline, Context};
 use brenier::data::{Dataset, OpenOptions};
-use brenier::flow::OnnxFlow;
-use brenier::{OnnxPredictor, Score, VelocityField};
+use brenier::flow::{FlowMetadata, NoisePredictor, Objective, OnnxFlow};
+use brenier::{OnnxPredictor, Score, ValuePredictor, VelocityField};
 use ndarray::Array2;
+use onnx_grad::Model;
 
 use super::methods::baseline;
 use super::{Explain, inputs};
@@ -17,14 +18,15 @@ pub(super) struct Surroundings {
     background: Option<Dataset>,
     baselines: Option<Array2<f64>>,
     pub(super) flows: Vec<OnnxFlow>,
+    diffusion: Option<NoisePredictor>,
 }
 
 impl Surroundings {
-    pub(super) fn read(args: &Explain, predictor: &OnnxPredictor, count: usize) -> Result<Surroundings> {
+    pub(super) fn read(args: &Explain, predictor: &ValuePredictor, count: usize) -> Result<Surroundings> {
         let open = |path: &PathBuf| Dataset::open(path, &OpenOptions::default());
         let background = args.background.as_ref().map(open).transpose()?;
         let baselines = match args.baseline.as_deref() {
-            Some(file) if baseline(file) == Baseline::Given => {
+            Some(file) if baseline(file) == Some(Baseline::Given) => {
                 let found = inputs::rows(FilePath::new(file), predictor)?;
                 if found.nrows() != 1 && found.nrows() != count {
                     bail!(
@@ -37,27 +39,39 @@ impl Surroundings {
             _ => None,
         };
         let mut flows = Vec::with_capacity(args.flow.len());
+        let mut diffusion = None;
         for file in &args.flow {
-            let flow = OnnxFlow::load(file, &args.engine.config())?;
-            if flow.features() != predictor.features() {
+            let model = Model::load(file)?;
+            let engine = args.engine.config();
+            let shape = if FlowMetadata::of(&model)?.objective == Some(Objective::Ddpm) {
+                if diffusion.is_some() {
+                    bail!("{} is a second diffusion model\nhint: give one", file.display());
+                }
+                diffusion.insert(NoisePredictor::new(model, &engine)?).shape().to_vec()
+            } else {
+                let flow = OnnxFlow::new(model, &engine)?;
+                let shape = flow.shape().to_vec();
+                flows.push(flow);
+                shape
+            };
+            if shape.iter().product::<usize>() != predictor.features() {
                 bail!(
-                    "the flow {} is for inputs of shape {:?}, which do not fit the model's\nhint: use a flow that \
-                     was trained on this model's data",
+                    "the flow {} is for inputs of shape {shape:?}, which do not fit the model's\nhint: use a flow \
+                     that was trained on this model's data",
                     file.display(),
-                    flow.shape()
                 );
             }
-            flows.push(flow);
         }
-        Ok(Surroundings { background, baselines, flows })
+        Ok(Surroundings { background, baselines, flows, diffusion })
     }
 
-    pub(super) fn context<'a>(&'a self, predictor: &'a OnnxPredictor) -> Context<'a> {
+    pub(super) fn context<'a>(&'a self, model: Option<&'a OnnxPredictor>) -> Context<'a> {
         Context {
             data: self.background.as_ref(),
             baselines: self.baselines.as_ref().map(|rows| rows.view()),
             flows: self.flows.iter().map(|flow| flow as &dyn VelocityField).collect(),
-            model: Some(predictor),
+            diffusion: self.diffusion.as_ref(),
+            model,
         }
     }
 }

@@ -17,8 +17,8 @@ pub(super) fn text(runs: &[Run]) -> Result<String> {
     write!(out, "{:width$}", if width > 0 { "method" } else { "" })?;
     writeln!(
         out,
-        "{:>7}  {:>6}  {:>11}  {:>11}  {:>11}  {:>9}  {:>9}  verdict",
-        "example", "target", "score", "reference", "credit", "residual", "gradients"
+        "{:>7}  {:>6}  {:>11}  {:>11}  {:>11}  {:>9}  {:>9}  {:>7}  verdict",
+        "example", "target", "score", "reference", "credit", "residual", "gradients", "scores"
     )?;
     let lines = runs.iter().flat_map(|run| run.explanations.iter().map(move |e| (run, &e.certificate)));
     for (run, c) in lines {
@@ -34,8 +34,8 @@ pub(super) fn text(runs: &[Run]) -> Result<String> {
         };
         writeln!(
             out,
-            "{:>7}  {:>6}  {:>11.5}  {reference:>11}  {credit:>11}  {residual:>9}  {:>9}  {verdict}",
-            c.example, c.target, c.score, c.gradient_evaluations
+            "{:>7}  {:>6}  {:>11.5}  {reference:>11}  {credit:>11}  {residual:>9}  {:>9}  {:>7}  {verdict}",
+            c.example, c.target, c.score, c.gradient_evaluations, c.score_evaluations
         )?;
     }
     Ok(out)

@@ -1,0 +1,295 @@
+//! A model that gives values only: any ONNX file, tree ensembles included.
+//!
+//! Methods that leave parts of an input out ask for scores and never for a gradient. So the model may have
+//! operators without one, and even operators that only the engine knows, such as the tree ensembles, scalers and
+//! encoders of scikit-learn (domain `ai.onnx.ml`). A file of ONNX's own operators is prepared as for gradients, so
+//! that every method explains the same scores, logits instead of probabilities included. A file with other
+//! operators is handed to ONNX Runtime as it is, byte for byte, and its scores are the first output of floats:
+//! a classifier's probabilities, not its label.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+
+use ndarray::{Array1, Array2, ArrayD, ArrayView2, ArrayViewD, IxDyn};
+use onnx_grad::{DType, Dim, Model, ValueInfo, operators};
+
+use super::micro_batch::micro_batch;
+use super::onnx::{PredictorConfig, floats, prepare, row_shape};
+use super::score::Score;
+use crate::engine::{AsItIs, Engine, EngineKind, Tensor, Workers};
+use crate::error::{Error, Result};
+
+/// Rows of a micro-batch of a file that is run as it is.
+const ROWS: usize = 64;
+
+/// Operators that compute a row in the same way whatever its place among others. A file with any other is run one
+/// row at a time, since nothing is known of how its sums depend on that.
+const ROW_BY_ROW: [&str; 12] = [
+    "ai.onnx.ml::ArrayFeatureExtractor",
+    "ai.onnx.ml::Imputer",
+    "ai.onnx.ml::LabelEncoder",
+    "ai.onnx.ml::Scaler",
+    "ai.onnx.ml::TreeEnsemble",
+    "ai.onnx.ml::TreeEnsembleClassifier",
+    "ai.onnx.ml::TreeEnsembleRegressor",
+    "ai.onnx.ml::ZipMap",
+    "Cast",
+    "Concat",
+    "Identity",
+    "Reshape",
+];
+
+/// A model whose scores can be asked for, and nothing else.
+#[derive(Debug)]
+pub struct ValuePredictor {
+    input: ValueInfo,
+    shape: Vec<usize>,
+    /// Which of the workers' outputs has the scores.
+    place: usize,
+    outputs: usize,
+    notices: Vec<String>,
+    workers: Workers,
+    engine: Arc<dyn Engine>,
+}
+
+impl ValuePredictor {
+    /// Loads an ONNX file.
+    ///
+    /// # Errors
+    /// Operators that are not ONNX's own with another engine than ONNX Runtime, more than one input, an input that
+    /// is not of floats, and a file none of whose outputs is a tensor of floats.
+    pub fn load(path: impl AsRef<Path>, config: &PredictorConfig) -> Result<ValuePredictor> {
+        let path = path.as_ref();
+        let file = std::fs::read(path)
+            .map_err(|source| Error::Read { path: path.to_path_buf(), source: Box::new(source) })?;
+        let used = operators(file.clone())?;
+        match used.iter().find(|op| op.contains("::") && !op.starts_with("com.microsoft::")) {
+            None => ValuePredictor::new(&Model::load(path)?, config),
+            Some(foreign) if config.engine.kind != EngineKind::Ort => Err(Error::Predictor {
+                reason: format!("only ONNX Runtime has its operator {foreign}"),
+                remedy: "use --engine ort",
+            }),
+            Some(_) => ValuePredictor::as_it_is(&file, &used, config),
+        }
+    }
+
+    /// Takes a model that is in memory already.
+    pub fn new(model: &Model, config: &PredictorConfig) -> Result<ValuePredictor> {
+        let mut notices = Vec::new();
+        let graph = prepare(model, config, &mut notices)?;
+        ValuePredictor::prepared(&Model { graph, ..model.clone() }, config, notices)
+    }
+
+    /// From a model that is one input and the scores already.
+    pub(super) fn prepared(
+        model: &Model,
+        config: &PredictorConfig,
+        notices: Vec<String>,
+    ) -> Result<ValuePredictor> {
+        let engine = config.engine.build()?;
+        let graph = &model.graph;
+        let (input, shape) = (graph.inputs[0].clone(), row_shape(graph)?);
+        let workers =
+            Workers::new(engine.as_ref(), model, micro_batch(graph, config.engine.kind == EngineKind::Ort)?)?;
+        let declared = graph.outputs[0].shape.as_ref().and_then(|s| s.get(1)).and_then(Dim::known);
+        let declared = declared.and_then(|n| usize::try_from(n).ok());
+        let place = 0;
+        let outputs = declared.unwrap_or(0);
+        let predictor = ValuePredictor { input, shape, place, outputs, notices, workers, engine };
+        if declared.is_some() { Ok(predictor) } else { predictor.with_outputs_counted() }
+    }
+
+    fn as_it_is(file: &[u8], used: &BTreeSet<String>, config: &PredictorConfig) -> Result<ValuePredictor> {
+        let engine = config.engine.build()?;
+        let AsItIs { programs, inputs, outputs, left_out } = engine.load_as_it_is(file, engine.workers())?;
+        let input = only_input(inputs, config.input_shape.as_deref())?;
+        let place = choose_output(&outputs, &left_out, config.output.as_deref())?;
+        let batch = input.shape.as_ref().and_then(|shape| shape.first()).and_then(Dim::known);
+        let rows = match batch.and_then(|rows| usize::try_from(rows).ok()) {
+            Some(rows) => rows.max(1),
+            None if used.iter().all(|op| ROW_BY_ROW.contains(&op.as_str())) => ROWS,
+            None => 1,
+        };
+        let shape = known_sizes(&input)?;
+        let notices = vec![format!(
+            "the model is run as it is, and its scores are its output '{}'",
+            outputs[place].name
+        )];
+        let names = outputs.into_iter().map(|output| output.name).collect();
+        let workers = Workers::with_programs(engine.name(), programs, names, rows)?;
+        ValuePredictor { input, shape, place, outputs: 0, notices, workers, engine }.with_outputs_counted()
+    }
+
+    /// One row of zeros tells how many scores there are; files do not always say.
+    fn with_outputs_counted(mut self) -> Result<ValuePredictor> {
+        let zeros = ArrayD::zeros(IxDyn(&self.batch_shape(1)));
+        self.outputs = self.scores(zeros.view())?.ncols();
+        Ok(self)
+    }
+
+    /// The shape of one input, without the batch.
+    pub fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    /// The number of scores.
+    pub fn outputs(&self) -> usize {
+        self.outputs
+    }
+
+    /// What the user should know, such as a softmax that was cut off.
+    pub fn notices(&self) -> &[String] {
+        &self.notices
+    }
+
+    /// The engine that runs the model.
+    pub fn engine(&self) -> &dyn Engine {
+        self.engine.as_ref()
+    }
+
+    /// The name of the input.
+    pub(super) fn input(&self) -> &str {
+        &self.input.name
+    }
+
+    /// All scores of a batch `[N, ...]`, as `[N, C]`.
+    pub fn scores(&self, x: ArrayViewD<f32>) -> Result<Array2<f64>> {
+        self.check(&x)?;
+        let rows = x.shape()[0];
+        let x = self.feed(x);
+        let outputs = self.workers.map(&[(&self.input.name, x.view())])?;
+        let scores = floats(outputs.into_iter().nth(self.place))?;
+        // A regressor may leave out the axis of its only score.
+        let columns = scores.len().checked_div(rows).unwrap_or(self.outputs);
+        let shape = scores.shape().to_vec();
+        scores.into_shape_with_order((rows, columns)).map_err(|_| Error::Shape {
+            what: "the scores".to_string(),
+            expected: vec![rows, columns],
+            found: shape,
+        })
+    }
+}
+
+impl Score for ValuePredictor {
+    fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    fn values(&self, x: ArrayView2<f64>, targets: &[usize]) -> Result<Array1<f64>> {
+        let scores = self.scores(self.fold(x)?.view())?;
+        self.pick(&scores, targets)
+    }
+
+    fn gradients(&self, _x: ArrayView2<f64>, _targets: &[usize]) -> Result<(Array1<f64>, Array2<f64>)> {
+        Err(Error::NoGradient { reason: "it was loaded for its values only".to_string() })
+    }
+}
+
+impl ValuePredictor {
+    /// Refuses a batch of another shape.
+    pub(super) fn check(&self, x: &ArrayViewD<f32>) -> Result<()> {
+        match x.shape() {
+            [_, rest @ ..] if rest == self.shape => Ok(()),
+            found => Err(Error::Shape {
+                what: format!("the batch for input '{}'", self.input.name),
+                expected: self.batch_shape(found.first().copied().unwrap_or(1)),
+                found: found.to_vec(),
+            }),
+        }
+    }
+
+    /// The batch in the model's element type.
+    pub(super) fn feed(&self, x: ArrayViewD<f32>) -> Tensor {
+        match self.input.dtype {
+            DType::F64 => x.mapv(f64::from).into(),
+            _ => x.to_owned().into(),
+        }
+    }
+
+    /// Flat rows in the shape of the model's input, rounded to what networks compute in.
+    pub(super) fn fold(&self, x: ArrayView2<f64>) -> Result<ArrayD<f32>> {
+        let shape = self.batch_shape(x.nrows());
+        x.mapv(|v| v as f32).into_shape_with_order(shape.clone()).map_err(|_| Error::Shape {
+            what: format!("the batch for input '{}'", self.input.name),
+            expected: shape,
+            found: x.shape().to_vec(),
+        })
+    }
+
+    /// The score of every row's target.
+    pub(super) fn pick(&self, scores: &Array2<f64>, targets: &[usize]) -> Result<Array1<f64>> {
+        let pick = |(row, &target): (usize, &usize)| {
+            let score = scores.get((row, target)).copied();
+            score.ok_or(Error::Target { target, outputs: self.outputs, row })
+        };
+        targets.iter().enumerate().map(pick).collect()
+    }
+
+    fn batch_shape(&self, rows: usize) -> Vec<usize> {
+        std::iter::once(rows).chain(self.shape.iter().copied()).collect()
+    }
+}
+
+/// The one input of floats, with open sizes fixed.
+fn only_input(mut inputs: Vec<ValueInfo>, sizes: Option<&[usize]>) -> Result<ValueInfo> {
+    let names: Vec<&str> = inputs.iter().map(|input| input.name.as_str()).collect();
+    if names.len() != 1 {
+        return Err(Error::Predictor {
+            reason: format!("the model has {} inputs ({})", names.len(), names.join(", ")),
+            remedy: "a model to explain takes one input: export it with all columns in one table of floats",
+        });
+    }
+    let mut input = inputs.remove(0);
+    if !input.dtype.is_float() {
+        return Err(Error::Predictor {
+            reason: format!("input '{}' is {}", input.name, input.dtype),
+            remedy: "export the model with an input of floats",
+        });
+    }
+    if let (Some(sizes), Some(shape)) = (sizes, &mut input.shape) {
+        let given: Vec<Dim> =
+            shape.first().cloned().into_iter().chain(sizes.iter().map(|&n| n.into())).collect();
+        let fits = given.len() == shape.len()
+            && shape.iter().zip(&given).skip(1).all(|(s, g)| s.known().is_none() || s == g);
+        if !fits {
+            return Err(Error::Predictor {
+                reason: format!("input '{}' has other sizes than {sizes:?}", input.name),
+                remedy: "give the shape of one input without the batch",
+            });
+        }
+        *shape = given;
+    }
+    Ok(input)
+}
+
+fn known_sizes(input: &ValueInfo) -> Result<Vec<usize>> {
+    let open = || Error::Predictor {
+        reason: format!("the sizes of input '{}' are open", input.name),
+        remedy: "give them with --input-shape, such as --input-shape 12 for twelve columns",
+    };
+    let shape = input.shape.as_ref().filter(|shape| !shape.is_empty()).ok_or_else(open)?;
+    shape[1..].iter().map(|d| d.known().and_then(|n| usize::try_from(n).ok()).ok_or_else(open)).collect()
+}
+
+/// The output asked for, or the first of floats.
+fn choose_output(outputs: &[ValueInfo], left_out: &[(String, String)], asked: Option<&str>) -> Result<usize> {
+    let found = outputs.iter().position(|output| match asked {
+        Some(name) => output.name == name,
+        None => output.dtype.is_float(),
+    });
+    match found {
+        Some(place) if outputs[place].dtype.is_float() => Ok(place),
+        _ => {
+            let tensors = outputs.iter().map(|o| format!("'{}' is {}", o.name, o.dtype));
+            let others = left_out.iter().map(|(name, kind)| format!("'{name}' is {kind}"));
+            let all: Vec<String> = tensors.chain(others).collect();
+            let wanted = asked.map_or("no output".to_string(), |name| format!("no output '{name}'"));
+            Err(Error::Predictor {
+                reason: format!("{wanted} is a tensor of floats: {}", all.join(", ")),
+                remedy: "name an output of floats, and export scikit-learn's classifiers with \
+                         options={'zipmap': False}",
+            })
+        }
+    }
+}

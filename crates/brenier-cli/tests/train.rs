@@ -156,6 +156,21 @@ fn a_diffusion_model_is_trained_and_is_no_flow() {
     let run = folder.path().join("diffusion");
     let done = train(&data, &run, &["--objective", "ddpm", "--steps", "200"]);
     assert_eq!(done.status.code(), Some(0), "{}", stderr(&done));
+    let model = folder.path().join("model");
+    let done = train(&data, &model, &["--objective", "classify", "--steps", "50"]);
+    assert_eq!(done.status.code(), Some(0), "{}", stderr(&done));
+    let inputs = folder.path().join("inputs.npy");
+    let row = ndarray::arr2(&[[170.0f32, 60.0, 1.0, 0.0, 0.0]]);
+    ndarray_npy::write_npy(&inputs, &row).unwrap();
+    let (network, diffusion) = (model.join("classifier.onnx"), run.join("ddpm.onnx"));
+    let explain =
+        ["explain", "-m", text(&network), text(&inputs), "-f", text(&diffusion), "--format", "json"];
+    let done = brenier(&[explain.as_slice(), &["--method", "ddim"]].concat());
+    assert_eq!(done.status.code(), Some(0), "{}", stderr(&done));
+    let certificates: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
+    assert!(certificates.to_string().contains("DDIM, 50 steps"), "{certificates}");
+    let done = brenier(&[explain.as_slice(), &["--method", "transport"]].concat());
+    assert!(stderr(&done).contains("there is no flow to follow"), "{}", stderr(&done));
     let done =
         brenier(&["reflow", text(&run.join("ddpm.onnx")), &data, "-o", text(&folder.path().join("no"))]);
     assert_eq!(done.status.code(), Some(1));

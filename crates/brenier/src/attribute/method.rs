@@ -13,9 +13,10 @@ use ndarray::ArrayView2;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Absence, Allocation, Baseline, BlurIg, Coalitions, Deconvnet, ExpectedGradients, Explanation, GeodesicIg,
-    GradCam, Gradient, GradientInput, GradientShap, Grouping, GuidedBackprop, GuidedIg, IntegratedGradients,
-    KernelShap, Lime, Occlusion, Rise, Rule, ShapleyValues, SmoothGrad, Smoothing, StepCredit, Transport,
+    Absence, Allocation, Baseline, BlurIg, Coalitions, Ddim, Deconvnet, ExpectedGradients, Explanation,
+    GeodesicIg, GradCam, Gradient, GradientInput, GradientShap, Grouping, GuidedBackprop, GuidedIg,
+    IntegratedGradients, KernelShap, Lime, Occlusion, Rise, Rule, ShapleyValues, SmoothGrad, Smoothing,
+    StepCredit, Transport,
 };
 use crate::data::Dataset;
 use crate::flow::{NoisePredictor, VelocityField};

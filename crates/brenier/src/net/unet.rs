@@ -86,7 +86,7 @@ impl UnetConfig {
         let time = l.silu(&time);
 
         let whole = Map { value: x, channels, height, width };
-        let points = self.to_patches(&mut l, &whole);
+        let points = self.split_patches(&mut l, &whole);
         let first = l.conv("input", &points.value, (points.channels, self.width), 3, 1, Init::LeCun);
         let mut h = points.with(first, self.width);
         let mut skips = vec![h.clone()];
@@ -127,13 +127,13 @@ impl UnetConfig {
         let out = l.group_norm("output.norm", &h.value, h.shape(), self.groups);
         let out = l.silu(&out);
         let v = l.conv("output", &out, (h.channels, points.channels), 3, 1, Init::Zero);
-        let v = self.from_patches(&mut l, v, &whole);
+        let v = self.join_patches(&mut l, v, &whole);
         l.b.output(VELOCITY, &v);
         Ok(model(l.b.finish()?))
     }
 
     /// `[C, H, W]` to `[C p p, H / p, W / p]`.
-    fn to_patches(&self, l: &mut Layers, whole: &Map) -> Map {
+    fn split_patches(&self, l: &mut Layers, whole: &Map) -> Map {
         let &Map { channels, height, width, .. } = whole;
         let p = self.patch;
         if p == 1 {
@@ -149,7 +149,7 @@ impl UnetConfig {
     }
 
     /// Back again.
-    fn from_patches(&self, l: &mut Layers, value: Value, whole: &Map) -> Value {
+    fn join_patches(&self, l: &mut Layers, value: Value, whole: &Map) -> Value {
         let &Map { channels, height, width, .. } = whole;
         let p = self.patch;
         if p == 1 {

@@ -141,7 +141,7 @@ fn make_pairs(
     watch: Watch,
 ) -> Result<Option<StoredPairs>> {
     let total = starts.nrows() + inverted.len();
-    let mut parts: Vec<(Array2<f32>, Array2<f32>)> = Vec::new();
+    let (mut references, mut ends) = (Vec::new(), Vec::new());
     let mut done = 0;
     let generated_chunks = starts.nrows().div_ceil(CHUNK);
     let chunks = generated_chunks + inverted.len().div_ceil(CHUNK);
@@ -166,20 +166,21 @@ fn make_pairs(
             part
         };
         done += part.0.nrows();
-        parts.push(part);
+        references.push(part.0);
+        ends.push(part.1);
         if watch(Event::Pairs(done, total)) == ControlFlow::Break(()) {
             return Ok(None);
         }
     }
-    let join = |pick: fn(&(Array2<f32>, Array2<f32>)) -> &Array2<f32>| -> Result<Array2<f32>> {
-        let views: Vec<_> = parts.iter().map(|part| pick(part).view()).collect();
+    let join = |parts: &[Array2<f32>]| -> Result<Array2<f32>> {
+        let views: Vec<_> = parts.iter().map(Array2::view).collect();
         concatenate(Axis(0), &views).map_err(|_| Error::Shape {
             what: "the pairs in the run folder".to_string(),
             expected: vec![total, flow.features()],
             found: views.iter().map(|v| v.nrows()).collect(),
         })
     };
-    let (z0, z1) = (join(|p| &p.0)?, join(|p| &p.1)?);
+    let (z0, z1) = (join(&references)?, join(&ends)?);
     StoredPairs::new(flow.shape(), z0, z1, run.training.seed).map(Some)
 }
 

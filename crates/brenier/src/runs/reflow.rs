@@ -173,7 +173,7 @@ fn make_pairs(
         }
     }
     let join = |parts: &[Array2<f32>]| -> Result<Array2<f32>> {
-        let views: Vec<_> = parts.iter().map(Array2::view).collect();
+        let views: Vec<_> = parts.iter().map(|part| part.view()).collect();
         concatenate(Axis(0), &views).map_err(|_| Error::Shape {
             what: "the pairs in the run folder".to_string(),
             expected: vec![total, flow.features()],

@@ -92,6 +92,12 @@ fn a_flow_is_trained_straightened_and_explained_with() {
     assert!(straightness(&again) < 0.5 * straightness(&outcome), "{again} {outcome}");
     let model = onnx_grad::Model::load(second.join("flow.onnx")).unwrap();
     assert_eq!(brenier::flow::FlowMetadata::of(&model).unwrap().level, Some(2));
+    // References are ordinary where the flow starts, whatever the units of the table.
+    let flow = brenier::flow::OnnxFlow::new(model, &brenier::engine::EngineConfig::default()).unwrap();
+    let row = ndarray::arr2(&[[172.0, 64.0, 0.0, 1.0, 0.0]]);
+    let traced = brenier::trace(&flow, row.view(), &brenier::TraceConfig::default()).unwrap();
+    let deviation = brenier::Path::evidence(&traced[0]).reference_deviation.unwrap();
+    assert!(deviation.abs() < 4.0, "{deviation}");
     let size = |run: &Path| std::fs::metadata(run.join("flow.onnx")).unwrap().len();
     assert!(size(&second) < size(&first), "{} {}", size(&second), size(&first));
 }
@@ -256,7 +262,11 @@ fn one_data_set_is_carried_to_another_and_a_foreign_network_can_be_trained() {
     assert_eq!(done.status.code(), Some(0), "{}", stderr(&done));
     let model = onnx_grad::Model::load(run.join("flow.onnx")).unwrap();
     let metadata = brenier::flow::FlowMetadata::of(&model).unwrap();
-    assert!(metadata.reference.unwrap().ends_with("last.csv"));
+    assert!(metadata.reference.clone().unwrap().ends_with("last.csv"));
+    let flow =
+        brenier::flow::OnnxFlow::new(model.clone(), &brenier::engine::EngineConfig::default()).unwrap();
+    let row = ndarray::arr2(&[[4.0, 0.5]]);
+    assert!(brenier::VelocityField::normal_coordinates(&flow, row.view()).is_none());
 
     // The same file without anything that says it is ours, as somebody else's network.
     let mut foreign = model;

@@ -149,6 +149,12 @@ impl VelocityField for OnnxFlow {
         &self.network.shape
     }
 
+    fn normal_coordinates(&self, x: ArrayView2<f64>) -> Option<Array2<f64>> {
+        // A file that says nothing is taken to start from where flows usually start.
+        let normal = self.network.metadata.reference.as_deref().is_none_or(|r| r == "standard-normal");
+        normal.then(|| self.to_network(x))
+    }
+
     fn velocity(&self, x: ArrayView2<f64>, times: &[f64]) -> Result<Array2<f64>> {
         expect_shape("the batch of states", &[times.len(), self.features()], x.shape())?;
         let mut velocity = self.network.evaluate(self.to_network(x).view(), times)?;
@@ -229,6 +235,7 @@ mod tests {
         // u = ((3 - 1) / 2, -1 / 4) = (1, -0.25); v = (0.5, -0.125); times (2, 4).
         assert_eq!(scaled.velocity(x.view(), &[0.5, 0.5]).unwrap().row(0), array![1.0, -0.5]);
         assert_eq!(scaled.to_user(scaled.to_network(x.view()).view()), x);
+        assert_eq!(scaled.normal_coordinates(x.view()).unwrap().row(0), array![1.0, -0.25]);
         assert_eq!(scaled.velocity(Array2::zeros((0, 2)).view(), &[]).unwrap().shape(), [0, 2]);
     }
 

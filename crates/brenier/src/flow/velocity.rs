@@ -22,6 +22,12 @@ pub trait VelocityField {
     fn features(&self) -> usize {
         self.shape().iter().product()
     }
+
+    /// States at time 0 in the coordinates in which the reference is a standard normal distribution; nothing
+    /// where it is another one. By default the states themselves.
+    fn normal_coordinates(&self, x: ArrayView2<f64>) -> Option<Array2<f64>> {
+        Some(x.to_owned())
+    }
 }
 
 /// A closure as a [`VelocityField`]: from one state and a time to the velocity.

@@ -37,7 +37,8 @@ pub enum TraceMode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reference {
-    /// A standard normal distribution, which is what flows usually start from.
+    /// A standard normal distribution in the flow's own coordinates, which is what flows usually start from. A flow
+    /// that says otherwise of itself ([`VelocityField::normal_coordinates`]) is believed.
     #[default]
     StandardNormal,
     /// Something else: how ordinary a reference is cannot be said.
@@ -107,6 +108,10 @@ pub fn trace(field: &dyn VelocityField, inputs: ArrayView2<f64>, config: &TraceC
     let backward = solve(field, inputs, 1.0, 0.0, &config.solver)?;
     let references: Vec<_> = backward.iter().map(|trajectory| trajectory.at(0.0)).collect();
     let forward = solve(field, super::stack_rows(&references).view(), 0.0, 1.0, &config.solver)?;
+    let normal = match config.reference {
+        Reference::StandardNormal => field.normal_coordinates(super::stack_rows(&references).view()),
+        Reference::Other => None,
+    };
     let mut traces = Vec::with_capacity(backward.len());
     for (example, (backward, forward)) in backward.into_iter().zip(forward).enumerate() {
         let input = inputs.row(example).to_owned();
@@ -133,10 +138,7 @@ pub fn trace(field: &dyn VelocityField, inputs: ArrayView2<f64>, config: &TraceC
             round_trip_error: Some(gap),
             relative_round_trip_error: Some(gap / length.max(f64::MIN_POSITIVE)),
             flow_consistency_error: None,
-            reference_deviation: match config.reference {
-                Reference::StandardNormal => Some(reference_deviation(references[example].view())),
-                Reference::Other => None,
-            },
+            reference_deviation: normal.as_ref().map(|rows| reference_deviation(rows.row(example))),
         };
         traces.push(Trace { trajectory: kept, evidence });
     }

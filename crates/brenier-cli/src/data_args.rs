@@ -1,6 +1,6 @@
 //! The flags that say how data are read, shared by every verb that reads data.
 
-use brenier::data::{Color, Missing, OpenOptions, Transform};
+use brenier::data::{Color, Missing, OpenOptions, Part, Transform};
 use clap::{Args, ValueEnum};
 
 /// How the data are read
@@ -43,6 +43,27 @@ pub(crate) struct DataArgs {
 enum Colour {
     Gray,
     Rgb,
+}
+
+/// Which part of data that come in two, such as MNIST
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DataPart {
+    /// What models are trained on; all of data that do not come in parts
+    Train,
+    /// What is held out
+    Test,
+    /// Both
+    All,
+}
+
+impl From<DataPart> for Part {
+    fn from(part: DataPart) -> Part {
+        match part {
+            DataPart::Train => Part::Train,
+            DataPart::Test => Part::Test,
+            DataPart::All => Part::All,
+        }
+    }
 }
 
 fn size(text: &str) -> Result<(usize, usize), String> {

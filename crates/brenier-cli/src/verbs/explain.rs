@@ -12,15 +12,18 @@ use std::path::{Path as FilePath, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 use brenier::attribute::Method;
+use brenier::data::OpenOptions;
 use brenier::report::save_explanations;
 use brenier::{Explanation, ValuePredictor, fingerprint, fingerprint_row};
 use clap::Args;
 
+use self::inputs::Inputs;
 use self::methods::methods;
 use self::model::Loaded;
 use self::paths::given_paths;
 use self::surroundings::Surroundings;
 use crate::args::Format;
+use crate::data_args::{DataArgs, DataPart};
 use crate::engine_args::EngineArgs;
 use crate::output::{print_data, print_progress};
 
@@ -31,6 +34,8 @@ use crate::output::{print_data, print_progress};
   brenier explain -m model.onnx inputs.npy --baseline mean.npy --tolerance 1e-4 -o out
   brenier explain -m model.onnx inputs.npy --target 3 --steps 50 --rule left
   brenier explain -m model.onnx -f flow.onnx inputs.npy -o out
+  brenier explain -m model.onnx cat.png dog.jpg --resize 32x32
+  brenier explain -m model.onnx people.csv --label class --limit 10
   brenier explain -m model.onnx inputs.npy --method ig,smoothgrad,grad-cam -o out
   brenier explain -m model.onnx inputs.npy --method expected-gradients --background train.npz
   brenier explain -m model.onnx inputs.npy --method kernel-shap --groups patches:8x8 --samples 2000
@@ -45,8 +50,9 @@ Methods:
   blur-ig, geodesic-ig, ddim, transport; the last six also with +idgi
   Without gradients, for any model: kernel-shap, shapley-values, occlusion, rise, lime")]
 pub(crate) struct Explain {
-    /// The inputs as an .npy file; the first axis is the example
-    inputs: PathBuf,
+    /// What to explain: images, folders, .npy or .npz arrays (the first axis is the example), rows of tables
+    #[arg(required = true, value_name = "INPUT")]
+    inputs: Vec<PathBuf>,
     /// The ONNX model to explain
     #[arg(short, long, value_name = "FILE")]
     model: PathBuf,
@@ -125,6 +131,11 @@ pub(crate) struct Explain {
     /// How the summary is printed
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
+    /// Which part of data that come in two is explained
+    #[arg(long, value_enum, default_value = "train")]
+    part: DataPart,
+    #[command(flatten)]
+    data_args: DataArgs,
     #[command(flatten)]
     engine: EngineArgs,
 }
@@ -146,7 +157,8 @@ pub(crate) fn run(args: &Explain) -> Result<()> {
     for notice in model.values().notices() {
         print_progress(&format!("notice: {notice}"));
     }
-    let inputs = inputs::rows(&args.inputs, model.values())?;
+    let options = OpenOptions { part: args.part.into(), ..args.data_args.options() };
+    let Inputs { rows: inputs, names } = inputs::read(&args.inputs, &options, model.values())?;
     let targets = inputs::targets(&args.target, model.values(), &inputs)?;
     let surroundings = Surroundings::read(args, model.values(), inputs.nrows())?;
     let mut runs = Vec::with_capacity(methods.len());
@@ -160,7 +172,7 @@ pub(crate) fn run(args: &Explain) -> Result<()> {
                 method.explain(model.score(), inputs.view(), &targets, &context)?
             }
         };
-        sign(args, method, model.values(), &mut explanations)?;
+        sign(args, method, model.values(), &names, &mut explanations)?;
         if let Some(folder) = folder {
             save_explanations(&folder, &explanations)?;
             print_progress(&format!("wrote {}", folder.join("explanations.npz").display()));
@@ -188,6 +200,7 @@ fn sign(
     args: &Explain,
     method: &Method,
     predictor: &ValuePredictor,
+    names: &[String],
     explanations: &mut [Explanation],
 ) -> Result<()> {
     let model_hash = file_hash(&args.model)?;
@@ -204,6 +217,7 @@ fn sign(
         certificate.model_hash = Some(model_hash.clone());
         certificate.flow_hash.clone_from(&flow_hash);
         certificate.input_hash = Some(fingerprint_row(explanation.input.view()));
+        certificate.name = names.get(certificate.example).cloned();
     }
     Ok(())
 }

@@ -46,6 +46,8 @@ pub struct Certificate {
     pub method: String,
     /// Which example of the run, counted from 0.
     pub example: usize,
+    /// Its name, such as its file, where it has one.
+    pub name: Option<String>,
     /// Which output was explained.
     pub target: usize,
     /// Pass, or warn with the reasons.
@@ -173,6 +175,7 @@ impl Certificate {
         Self {
             method: method.to_owned(),
             example,
+            name: None,
             target,
             verdict: Verdict::Pass,
             score,

@@ -1,10 +1,11 @@
 //! Inputs, baselines and targets as they are typed: files of arrays, and words.
 
-use std::path::Path as FilePath;
+use std::path::{Path as FilePath, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use brenier::data::{Dataset, OpenOptions};
 use brenier::{Score, ValuePredictor};
-use ndarray::{Array2, ArrayD, Axis};
+use ndarray::{Array2, ArrayD, Axis, concatenate};
 
 /// An array of float32 or float64.
 fn read_array(file: &FilePath) -> Result<ArrayD<f64>> {
@@ -49,6 +50,42 @@ pub(super) fn rows(file: &FilePath, predictor: &ValuePredictor) -> Result<Array2
         );
     }
     Ok(flat)
+}
+
+/// The examples to be explained, with their names.
+pub(super) struct Inputs {
+    pub(super) rows: Array2<f64>,
+    pub(super) names: Vec<String>,
+}
+
+/// The rows of all files and folders that were given, in their order.
+pub(super) fn read(files: &[PathBuf], options: &OpenOptions, predictor: &ValuePredictor) -> Result<Inputs> {
+    let (mut parts, mut names) = (Vec::new(), Vec::new());
+    for file in files {
+        let array = file.extension().is_some_and(|end| end == "npy");
+        let part = if array {
+            let part = rows(file, predictor)?;
+            names.extend((0..part.nrows()).map(|row| format!("{}#{row}", file.display())));
+            part
+        } else {
+            let data = Dataset::open(file, options)?;
+            if data.shape() != Score::shape(predictor) {
+                bail!(
+                    "{} has examples of shape {:?}, but the model takes {:?}\nhint: give the size with --resize, the \
+                     channels with --color, or the shape of a row with --shape",
+                    file.display(),
+                    data.shape(),
+                    Score::shape(predictor)
+                );
+            }
+            names.extend((0..data.len()).map(|row| data.name(row)));
+            data.rows_f64(&(0..data.len()).collect::<Vec<_>>())?
+        };
+        parts.push(part);
+    }
+    let views: Vec<_> = parts.iter().map(|part| part.view()).collect();
+    let rows = concatenate(Axis(0), &views).context("cannot join the inputs")?;
+    Ok(Inputs { rows, names })
 }
 
 /// One target for each input.

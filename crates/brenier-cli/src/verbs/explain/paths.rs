@@ -30,7 +30,7 @@ pub(super) fn given_paths(
 ) -> Result<Option<GivenPaths>> {
     if let Some(file) = &args.path {
         if inputs.nrows() != 1 {
-            bail!("--path is for one input, but {} holds {}", args.inputs.display(), inputs.nrows());
+            bail!("--path is for one input, but {} are given", inputs.nrows());
         }
         let paths: Vec<Box<dyn Path>> = vec![Box::new(Polyline::read(file)?)];
         let allocation = Allocation::PathIntegral { rule: rule(args)? };

@@ -23,7 +23,9 @@ pub(super) struct Surroundings {
 
 impl Surroundings {
     pub(super) fn read(args: &Explain, predictor: &ValuePredictor, count: usize) -> Result<Surroundings> {
-        let open = |path: &PathBuf| Dataset::open(path, &OpenOptions::default());
+        // The same kind of data as the inputs, all of it.
+        let options = OpenOptions { limit: None, ..args.data_args.options() };
+        let open = |path: &PathBuf| Dataset::open(path, &options);
         let background = args.background.as_ref().map(open).transpose()?;
         let baselines = match args.baseline.as_deref() {
             Some(file) if baseline(file) == Some(Baseline::Given) => {

@@ -3,7 +3,9 @@
 mod chart;
 mod files;
 mod grid;
+mod page;
 
 pub use chart::{Chart, Mark, Scale, Series};
 pub use files::save_explanations;
 pub use grid::image_grid;
+pub use page::{Report, ReportExample, ReportTable};

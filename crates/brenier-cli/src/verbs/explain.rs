@@ -4,6 +4,7 @@ mod groups;
 mod inputs;
 mod methods;
 mod model;
+mod page;
 mod paths;
 mod surroundings;
 mod table;
@@ -11,16 +12,16 @@ mod table;
 use std::path::{Path as FilePath, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
-use brenier::attribute::Method;
+use brenier::attribute::{Frames, Method};
 use brenier::data::OpenOptions;
-use brenier::report::save_explanations;
+use brenier::report::{Report, save_explanations};
 use brenier::{Explanation, ValuePredictor, fingerprint, fingerprint_row};
 use clap::Args;
 
 use self::inputs::Inputs;
 use self::methods::methods;
 use self::model::Loaded;
-use self::paths::given_paths;
+use self::paths::{GivenPaths, given_paths};
 use self::surroundings::Surroundings;
 use crate::args::Format;
 use crate::data_args::{DataArgs, DataPart};
@@ -122,7 +123,7 @@ pub(crate) struct Explain {
     /// Explain probabilities as they are, not the logits before a final Softmax or Sigmoid
     #[arg(long)]
     keep_softmax: bool,
-    /// Folder for explanations.npz and explanations.jsonl
+    /// Folder for explanations.npz, explanations.jsonl and report.html
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
     /// Replace results that are in the folder already
@@ -144,6 +145,8 @@ pub(crate) struct Explain {
 struct Run {
     name: String,
     explanations: Vec<Explanation>,
+    /// Stills of the paths, for the report.
+    stills: Vec<Option<Frames>>,
 }
 
 pub(crate) fn run(args: &Explain) -> Result<()> {
@@ -158,19 +161,26 @@ pub(crate) fn run(args: &Explain) -> Result<()> {
         print_progress(&format!("notice: {notice}"));
     }
     let options = OpenOptions { part: args.part.into(), ..args.data_args.options() };
-    let Inputs { rows: inputs, names } = inputs::read(&args.inputs, &options, model.values())?;
+    let Inputs { rows: inputs, names, features } = inputs::read(&args.inputs, &options, model.values())?;
     let targets = inputs::targets(&args.target, model.values(), &inputs)?;
     let surroundings = Surroundings::read(args, model.values(), inputs.nrows())?;
     let mut runs = Vec::with_capacity(methods.len());
     for method in &methods {
         let name = method.name();
         let folder = folder(args, &name, methods.len());
-        let mut explanations = match given_paths(args, method, &surroundings, &inputs, folder.as_deref())? {
+        let given = given_paths(args, method, &surroundings, &inputs, folder.as_deref())?;
+        let mut explanations = match &given {
             Some(paths) => paths.explain(model.score(), &targets)?,
             None => {
                 let context = surroundings.context(model.with_gradients());
                 method.explain(model.score(), inputs.view(), &targets, &context)?
             }
+        };
+        let stills = match (&args.output, model.with_gradients()) {
+            (Some(_), Some(score)) => {
+                page::stills(&explanations, given.as_ref().map(GivenPaths::paths), score)?
+            }
+            _ => Vec::new(),
         };
         sign(args, method, model.values(), &names, &mut explanations)?;
         if let Some(folder) = folder {
@@ -178,16 +188,29 @@ pub(crate) fn run(args: &Explain) -> Result<()> {
             print_progress(&format!("wrote {}", folder.join("explanations.npz").display()));
             print_progress(&format!("wrote {}", folder.join("explanations.jsonl").display()));
         }
-        runs.push(Run { name, explanations });
+        runs.push(Run { name, explanations, stills });
     }
-    match args.format {
-        Format::Text => print_data(&table::text(&runs)?),
+    let printed = match args.format {
+        Format::Text => table::text(&runs)?,
         Format::Json => {
             let certificates: Vec<_> =
                 runs.iter().flat_map(|run| &run.explanations).map(|e| &e.certificate).collect();
-            print_data(&format!("{}\n", serde_json::to_string(&certificates)?))
+            format!("{}\n", serde_json::to_string(&certificates)?)
         }
+    };
+    if let Some(folder) = &args.output {
+        let file = folder.join("report.html");
+        let report = Report { features, classes: classes(&args.model), ..page::report(args, runs, &names) };
+        report.save(&file)?;
+        print_progress(&format!("wrote {}", file.display()));
     }
+    print_data(&printed)
+}
+
+/// The names of the outputs, where the file says them.
+fn classes(model: &FilePath) -> Vec<String> {
+    let metadata = onnx_grad::Model::load(model).map(|model| model.metadata).unwrap_or_default();
+    metadata.get("brenier.classes").and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
 }
 
 /// One method writes into the folder itself, several into a folder each.

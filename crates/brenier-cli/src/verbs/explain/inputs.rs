@@ -56,11 +56,13 @@ pub(super) fn rows(file: &FilePath, predictor: &ValuePredictor) -> Result<Array2
 pub(super) struct Inputs {
     pub(super) rows: Array2<f64>,
     pub(super) names: Vec<String>,
+    /// The names of the features, where they come from a table.
+    pub(super) features: Vec<String>,
 }
 
 /// The rows of all files and folders that were given, in their order.
 pub(super) fn read(files: &[PathBuf], options: &OpenOptions, predictor: &ValuePredictor) -> Result<Inputs> {
-    let (mut parts, mut names) = (Vec::new(), Vec::new());
+    let (mut parts, mut names, mut features) = (Vec::new(), Vec::new(), Vec::new());
     for file in files {
         let array = file.extension().is_some_and(|end| end == "npy");
         let part = if array {
@@ -79,13 +81,16 @@ pub(super) fn read(files: &[PathBuf], options: &OpenOptions, predictor: &ValuePr
                 );
             }
             names.extend((0..data.len()).map(|row| data.name(row)));
+            if !data.columns().is_empty() {
+                features = data.feature_names();
+            }
             data.rows_f64(&(0..data.len()).collect::<Vec<_>>())?
         };
         parts.push(part);
     }
     let views: Vec<_> = parts.iter().map(|part| part.view()).collect();
     let rows = concatenate(Axis(0), &views).context("cannot join the inputs")?;
-    Ok(Inputs { rows, names })
+    Ok(Inputs { rows, names, features })
 }
 
 /// One target for each input.

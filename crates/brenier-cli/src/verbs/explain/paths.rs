@@ -65,6 +65,11 @@ pub(super) fn given_paths(
 }
 
 impl GivenPaths {
+    /// The paths, one for each input.
+    pub(super) fn paths(&self) -> &[Box<dyn Path>] {
+        &self.paths
+    }
+
     /// Credit along them.
     pub(super) fn explain(&self, score: &dyn Score, targets: &[usize]) -> Result<Vec<Explanation>> {
         let pairs = self.paths.iter().zip(targets).enumerate();

@@ -1,0 +1,70 @@
+//! `report.html` of an explain run.
+
+use anyhow::Result;
+use brenier::attribute::{Frames, frames};
+use brenier::report::{Report, ReportExample};
+use brenier::{Explanation, Line, Path, Score};
+
+use super::{Explain, Run};
+
+/// Examples that a report shows, and stills of each path.
+const SHOWN: usize = 24;
+const PIECES: usize = 20;
+
+/// Stills of the paths of a method, where it has paths and the model gradients.
+pub(super) fn stills(
+    explanations: &[Explanation],
+    paths: Option<&[Box<dyn Path>]>,
+    score: &dyn Score,
+) -> Result<Vec<Option<Frames>>> {
+    let mut all = Vec::with_capacity(explanations.len());
+    for (i, explanation) in explanations.iter().take(SHOWN).enumerate() {
+        let target = explanation.certificate.target;
+        let straight = explanation.certificate.path.as_ref().is_some_and(|p| p.evidence.kind == "line");
+        let still = match (paths.and_then(|paths| paths.get(i)), &explanation.reference) {
+            (Some(path), _) => Some(frames(score, path.as_ref(), target, PIECES)?),
+            (None, Some(reference)) if straight => {
+                let line = Line::new(reference.view(), explanation.input.view())?;
+                Some(frames(score, &line, target, PIECES)?)
+            }
+            _ => None,
+        };
+        all.push(still);
+    }
+    Ok(all)
+}
+
+/// The report of all methods together.
+pub(super) fn report(args: &Explain, runs: Vec<Run>, names: &[String]) -> Report {
+    let total = names.len();
+    let mut facts = vec![
+        ("model".to_string(), args.model.display().to_string()),
+        ("inputs".to_string(), total.to_string()),
+    ];
+    for flow in &args.flow {
+        facts.push(("flow".to_string(), flow.display().to_string()));
+    }
+    if total > SHOWN {
+        facts.push(("shown".to_string(), format!("the first {SHOWN}")));
+    }
+    let first = runs.first().and_then(|run| run.explanations.first());
+    if let Some(certificate) = first.map(|e| &e.certificate) {
+        facts.extend(certificate.engine.iter().map(|engine| ("engine".to_string(), engine.clone())));
+        facts.push(("version".to_string(), format!("brenier {}", certificate.version)));
+        facts.extend(certificate.model_hash.iter().map(|hash| ("model hash".to_string(), hash.clone())));
+    }
+    let shape = first.map_or(Vec::new(), |e| e.shape.clone());
+    let mut examples: Vec<ReportExample> = names
+        .iter()
+        .take(SHOWN)
+        .map(|name| ReportExample { name: name.clone(), explanations: Vec::new() })
+        .collect();
+    for run in runs {
+        let mut stills = run.stills.into_iter();
+        for (example, explanation) in examples.iter_mut().zip(run.explanations) {
+            example.explanations.push((explanation, stills.next().flatten()));
+        }
+    }
+    let title = format!("Explanations of {}", args.model.display());
+    Report { title, facts, shape, examples, ..Report::default() }
+}

@@ -1,0 +1,85 @@
+//! A path in a number of still pictures: where it is, the score there, and the credit so far.
+//!
+//! ```text
+//! Phi_i(t_k) = sum over pieces up to t_k of  int d_i f(gamma) d gamma_i       two Gauss-Legendre nodes a piece
+//! ```
+//!
+//! To be looked at, not to be reported: the credit of an explanation is integrated to a tolerance, this one on a
+//! fixed grid.
+
+use ndarray::{Array1, Array2};
+
+use super::rows::MICRO_BATCH;
+use crate::path::{Path, grid_time, stack_rows};
+use crate::predictor::Score;
+use crate::{Error, Result};
+
+/// Stills of a path, the reference first.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Frames {
+    /// The times, from 0 to 1.
+    pub times: Vec<f64>,
+    /// The states, `[frames, features]`.
+    pub states: Array2<f64>,
+    /// The score at each.
+    pub scores: Array1<f64>,
+    /// The credit gathered up to each, `[frames, features]`.
+    pub credit: Array2<f64>,
+}
+
+/// Stills of a path at `pieces + 1` equal times. Costs `2 pieces` gradients and `pieces + 1` scores.
+pub fn frames(score: &dyn Score, path: &dyn Path, target: usize, pieces: usize) -> Result<Frames> {
+    if pieces == 0 {
+        return Err(Error::Zero { what: "the number of pieces of a path" });
+    }
+    let times: Vec<f64> = (0..=pieces).map(|k| grid_time(0.0, 1.0, k, pieces)).collect();
+    let states = stack_rows(&times.iter().map(|&t| path.at(t)).collect::<Vec<_>>());
+    let mut scores = Vec::with_capacity(times.len());
+    for chunk in states.axis_chunks_iter(ndarray::Axis(0), MICRO_BATCH) {
+        scores.extend(score.values(chunk, &vec![target; chunk.nrows()])?);
+    }
+    // The nodes of the rule with two of them, on [0, 1].
+    let offset = 0.5 / 3.0_f64.sqrt();
+    let width = 1.0 / pieces as f64;
+    let nodes: Vec<f64> = times[..pieces]
+        .iter()
+        .flat_map(|t| [t + width * (0.5 - offset), t + width * (0.5 + offset)])
+        .collect();
+    let mut credit = Array2::zeros(states.raw_dim());
+    let mut so_far = Array1::zeros(states.ncols());
+    let mut node = 0;
+    for chunk in nodes.chunks(MICRO_BATCH) {
+        let points = stack_rows(&chunk.iter().map(|&t| path.at(t)).collect::<Vec<_>>());
+        let (_, gradients) = score.gradients(points.view(), &vec![target; chunk.len()])?;
+        for (&t, gradient) in chunk.iter().zip(gradients.rows()) {
+            so_far += &(&gradient * &path.derivative(t) * (0.5 * width));
+            node += 1;
+            if node % 2 == 0 {
+                credit.row_mut(node / 2).assign(&so_far);
+            }
+        }
+    }
+    Ok(Frames { times, states, scores: scores.into(), credit })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Line, ScoreFn};
+    use ndarray::array;
+
+    #[test]
+    fn credit_so_far_is_the_integral_up_to_there() {
+        // f = x0^2 + 3 x1, along a line from (0, 0) to (2, 1): credit (4 t^2, 3 t).
+        let score = ScoreFn::new(&[2], |x, _| (x[0] * x[0] + 3.0 * x[1], array![2.0 * x[0], 3.0]));
+        let line = Line::new(array![0.0, 0.0].view(), array![2.0, 1.0].view()).unwrap();
+        let found = frames(&score, &line, 0, 40).unwrap();
+        for (k, &t) in found.times.iter().enumerate() {
+            assert!((found.credit[[k, 0]] - 4.0 * t * t).abs() < 1e-12);
+            assert!((found.credit[[k, 1]] - 3.0 * t).abs() < 1e-12);
+            assert!((found.scores[k] - (4.0 * t * t + 3.0 * t)).abs() < 1e-12);
+        }
+        assert_eq!(found.states.row(40), array![2.0, 1.0]);
+        assert!(frames(&score, &line, 0, 0).is_err());
+    }
+}

@@ -1,0 +1,238 @@
+//! `report.html`: everything about a run on one page that needs no network and no server.
+//!
+//! The page is a template with its style and script inside, and one block of JSON with the numbers: arrays as
+//! base64 of quantised values, names as they are. The script writes names as text, never as markup, and the JSON
+//! is written so that nothing in it can end its block: a file called `</script>.png` is just a name.
+
+use std::path::Path;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use ndarray::ArrayView1;
+use serde::Serialize;
+
+use crate::attribute::{Certificate, Explanation, Frames};
+use crate::error::{Error, Result};
+
+const TEMPLATE: &str = include_str!("page/page.html");
+const STYLE: &str = include_str!("page/style.css");
+const SCRIPT: &str = include_str!("page/script.js");
+
+/// All that a report shows.
+#[derive(Debug, Clone, Default)]
+pub struct Report {
+    /// The heading.
+    pub title: String,
+    /// What was run on what: names and values.
+    pub facts: Vec<(String, String)>,
+    /// The shape of an input: `[C, H, W]` is shown as images, anything else as bars.
+    pub shape: Vec<usize>,
+    /// The names of the features of a table.
+    pub features: Vec<String>,
+    /// The names of the outputs; numbers where there are none.
+    pub classes: Vec<String>,
+    /// What was explained.
+    pub examples: Vec<ReportExample>,
+    /// A table of methods by metrics, where there is one.
+    pub metrics: Option<ReportTable>,
+}
+
+/// One input with what every method says of it.
+#[derive(Debug, Clone)]
+pub struct ReportExample {
+    /// Its name.
+    pub name: String,
+    /// What each method gave, with stills of the path where there is one.
+    pub explanations: Vec<(Explanation, Option<Frames>)>,
+}
+
+/// Rows of numbers with names.
+#[derive(Debug, Clone, Serialize)]
+pub struct ReportTable {
+    /// The heading of each column; the first is that of the row names.
+    pub columns: Vec<String>,
+    /// A name and its numbers; absent where a metric does not apply.
+    pub rows: Vec<(String, Vec<Option<f64>>)>,
+}
+
+/// Numbers between `low` and `high` as bytes or pairs of bytes.
+#[derive(Serialize)]
+struct Packed {
+    low: f64,
+    high: f64,
+    /// Bytes per number.
+    bytes: u8,
+    data: String,
+}
+
+#[derive(Serialize)]
+struct PageData<'a> {
+    title: &'a str,
+    facts: &'a [(String, String)],
+    shape: &'a [usize],
+    features: &'a [String],
+    classes: &'a [String],
+    examples: Vec<PageExample<'a>>,
+    metrics: Option<&'a ReportTable>,
+}
+
+#[derive(Serialize)]
+struct PageExample<'a> {
+    name: &'a str,
+    input: Packed,
+    methods: Vec<PageMethod<'a>>,
+}
+
+#[derive(Serialize)]
+struct PageMethod<'a> {
+    certificate: &'a Certificate,
+    values: Packed,
+    errors: Option<Packed>,
+    frames: Option<PageFrames<'a>>,
+}
+
+#[derive(Serialize)]
+struct PageFrames<'a> {
+    times: &'a [f64],
+    scores: Vec<f64>,
+    sums: Vec<f64>,
+    states: Packed,
+    credit: Packed,
+}
+
+impl Report {
+    /// The page.
+    ///
+    /// # Errors
+    /// If a number is not finite: the page would show nothing in its place.
+    pub fn html(&self) -> Result<String> {
+        let mut examples = Vec::with_capacity(self.examples.len());
+        for example in &self.examples {
+            let Some((first, _)) = example.explanations.first() else { continue };
+            let methods = example.explanations.iter().map(page_method).collect::<Result<Vec<_>>>()?;
+            examples.push(PageExample {
+                name: &example.name,
+                input: packed(first.input.view(), 2)?,
+                methods,
+            });
+        }
+        let data = PageData {
+            title: &self.title,
+            facts: &self.facts,
+            shape: &self.shape,
+            features: &self.features,
+            classes: &self.classes,
+            examples,
+            metrics: self.metrics.as_ref(),
+        };
+        let json = serde_json::to_string(&data)
+            .map_err(|e| Error::Write { path: "report.html".into(), source: e.into() })?;
+        // Inside a string, JSON may spell this character so; then no name can end the block.
+        let json = json.replace('<', "\\u003c");
+        // What names hold is not looked at again: data goes between two halves of the template, the title in last.
+        let fill = |half: &str| {
+            half.replace("{{style}}", STYLE)
+                .replace("{{script}}", SCRIPT)
+                .replace("{{title}}", &escaped(&self.title))
+        };
+        let (before, after) = TEMPLATE.split_once("{{data}}").unwrap_or((TEMPLATE, ""));
+        Ok(format!("{}{json}{}", fill(before), fill(after)))
+    }
+
+    /// Writes the page to a file, whole or not at all.
+    pub fn save(&self, path: &Path) -> Result<()> {
+        let unwritable = |e: std::io::Error| Error::Write { path: path.to_owned(), source: e.into() };
+        let temporary = path.with_extension("html.part");
+        std::fs::write(&temporary, self.html()?).map_err(unwritable)?;
+        std::fs::rename(&temporary, path).map_err(unwritable)
+    }
+}
+
+fn page_method((explanation, frames): &(Explanation, Option<Frames>)) -> Result<PageMethod<'_>> {
+    let errors = explanation.standard_errors.as_ref().map(|e| packed(e.view(), 2)).transpose()?;
+    let frames = frames.as_ref().map(page_frames).transpose()?;
+    Ok(PageMethod {
+        certificate: &explanation.certificate,
+        values: packed(explanation.values.view(), 2)?,
+        errors,
+        frames,
+    })
+}
+
+fn page_frames(frames: &Frames) -> Result<PageFrames<'_>> {
+    let flat =
+        |array: &ndarray::Array2<f64>| packed(ndarray::Array1::from_iter(array.iter().copied()).view(), 1);
+    Ok(PageFrames {
+        times: &frames.times,
+        scores: frames.scores.to_vec(),
+        sums: frames.credit.rows().into_iter().map(|row| row.sum()).collect(),
+        states: flat(&frames.states)?,
+        credit: flat(&frames.credit)?,
+    })
+}
+
+/// Numbers rounded to the nearest of 256 or 65,536 steps between the smallest and the largest.
+fn packed(values: ArrayView1<f64>, bytes: u8) -> Result<Packed> {
+    if let Some((feature, &value)) = values.iter().enumerate().find(|(_, v)| !v.is_finite()) {
+        return Err(Error::NonFinite {
+            what: "a number of the report",
+            example: 0,
+            time: 1.0,
+            place: format!("feature {feature}"),
+            value,
+        });
+    }
+    let low = values.iter().copied().fold(f64::INFINITY, f64::min).min(0.0);
+    let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max).max(0.0);
+    let steps = if bytes == 1 { 255.0 } else { 65_535.0 };
+    let scale = if high > low { steps / (high - low) } else { 0.0 };
+    let mut data = Vec::with_capacity(values.len() * usize::from(bytes));
+    for value in values {
+        let step = ((value - low) * scale).round() as u16;
+        data.extend_from_slice(&step.to_le_bytes()[..usize::from(bytes)]);
+    }
+    Ok(Packed { low, high, bytes, data: STANDARD.encode(data) })
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ndarray::array;
+
+    #[test]
+    fn numbers_come_back_to_within_a_step() {
+        let values = array![-1.5, 0.0, 0.25, 3.0];
+        for (bytes, steps) in [(1, 255.0), (2, 65_535.0)] {
+            let packed = packed(values.view(), bytes).unwrap();
+            let data = STANDARD.decode(&packed.data).unwrap();
+            for (k, value) in values.iter().enumerate() {
+                let step = match bytes {
+                    1 => f64::from(data[k]),
+                    _ => f64::from(u16::from_le_bytes([data[2 * k], data[2 * k + 1]])),
+                };
+                let found = packed.low + step * (packed.high - packed.low) / steps;
+                assert!((found - value).abs() <= 0.51 * 4.5 / steps, "{found} {value}");
+            }
+        }
+        assert!(packed(array![f64::NAN].view(), 2).is_err());
+    }
+
+    #[test]
+    fn no_name_can_leave_its_place() {
+        let evil = "</script><img src=x onerror=alert(1)>".to_string();
+        let report = Report {
+            title: format!("{evil} {{{{data}}}} {{{{style}}}}"),
+            facts: vec![(evil.clone(), "{{style}} {{data}}".into())],
+            ..Report::default()
+        };
+        let html = report.html().unwrap();
+        assert!(!html.contains("<img"), "a name became markup");
+        assert_eq!(html.matches("</script>").count(), 2);
+        assert!(html.contains("{{style}} {{data}}"), "a name was taken for a placeholder");
+        assert!(!html.contains("http://") && !html.contains("https://"), "the page asks for nothing");
+    }
+}

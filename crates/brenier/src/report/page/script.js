@@ -1,0 +1,228 @@
+"use strict";
+(() => {
+  const report = JSON.parse(document.getElementById("data").textContent);
+  const [channels, height, width] = report.shape.length === 3 ? report.shape : [0, 0, 0];
+  const images = channels === 1 || channels === 3;
+
+  // Elements; text is always text.
+  const make = (name, attributes = {}, ...children) => {
+    const element = document.createElement(name);
+    for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+    for (const child of children) element.append(child);
+    return element;
+  };
+  const draw = (name, attributes = {}, text) => {
+    const element = document.createElementNS("http" + "://www.w3.org/2000/svg", name);
+    for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+    if (text !== undefined) element.textContent = text;
+    return element;
+  };
+  const unpack = ({ low, high, bytes, data }) => {
+    const raw = Uint8Array.from(atob(data), (c) => c.charCodeAt(0));
+    const steps = bytes === 1 ? raw : new Uint16Array(raw.buffer);
+    const scale = (high - low) / (bytes === 1 ? 255 : 65535);
+    return Float64Array.from(steps, (step) => low + step * scale);
+  };
+  const short = (value) => {
+    if (value === null || value === undefined) return "-";
+    if (typeof value !== "number") return String(value);
+    if (value === 0) return "0";
+    const size = Math.abs(value);
+    return size >= 1e-3 && size < 1e5 ? String(Number(value.toPrecision(4))) : value.toExponential(2);
+  };
+  const className = (target) => (report.classes[target] === undefined ? `output ${target}` : report.classes[target]);
+
+  // Pictures.
+  const canvas = (label) => make("canvas", { width, height, role: "img", "aria-label": label });
+  const paint = (target, colour) => {
+    const context = target.getContext("2d");
+    const pixels = context.createImageData(width, height);
+    for (let i = 0; i < width * height; i++) {
+      const [r, g, b] = colour(i);
+      pixels.data.set([r, g, b, 255], 4 * i);
+    }
+    context.putImageData(pixels, 0, 0);
+  };
+  const paintState = (target, state, offset = 0) => {
+    const area = width * height;
+    paint(target, (i) => [0, 1, 2].map((c) => 255 * state[offset + Math.min(c, channels - 1) * area + i]));
+  };
+  // Blue for credit against, red for credit for the score, white for none.
+  const diverging = (v) => {
+    const t = Math.min(1, Math.abs(v));
+    const end = v > 0 ? [178, 24, 43] : [33, 102, 172];
+    return end.map((c) => 255 + (c - 255) * Math.pow(t, 0.8));
+  };
+  const summed = (values, offset = 0) => {
+    const area = width * height;
+    const sums = new Float64Array(area);
+    for (let c = 0; c < channels; c++) for (let i = 0; i < area; i++) sums[i] += values[offset + c * area + i];
+    return sums;
+  };
+  const largest = (values) => values.reduce((most, v) => Math.max(most, Math.abs(v)), 0);
+  const paintCredit = (target, sums, scale) => paint(target, (i) => diverging(scale > 0 ? sums[i] / scale : 0));
+
+  const verdict = (certificate) => {
+    const { kind, reasons } = certificate.verdict;
+    const text = kind === "pass" ? "pass" : `warn: ${reasons.join("; ")}`;
+    return make("span", { class: `verdict ${kind}` }, text);
+  };
+  const facts = (certificate) => {
+    const list = make("dl");
+    const flat = (object, before) => {
+      for (const [key, value] of Object.entries(object)) {
+        if (value === null || key === "verdict") continue;
+        const name = before + key.replaceAll("_", " ");
+        if (typeof value === "object" && !Array.isArray(value)) flat(value, `${name}: `);
+        else list.append(make("dt", {}, name), make("dd", {}, Array.isArray(value) ? value.join(", ") : short(value)));
+      }
+    };
+    flat(certificate, "");
+    return make("details", {}, make("summary", {}, "certificate"), list);
+  };
+
+  // Bars with error bars, largest first.
+  const bars = (values, errors, input, label) => {
+    const order = [...values.keys()].sort((a, b) => Math.abs(values[b]) - Math.abs(values[a])).slice(0, 20);
+    const most = Math.max(...order.map((i) => Math.abs(values[i]) + (errors ? errors[i] : 0)), 1e-300);
+    const line = 22;
+    const svg = draw("svg", { viewBox: `0 0 460 ${line * order.length + 8}`, width: 460, class: "bars", role: "img" });
+    svg.append(draw("title", {}, label));
+    order.forEach((feature, row) => {
+      const y = row * line + 4;
+      const size = (v) => (120 * v) / most;
+      const name = report.features[feature] === undefined ? `feature ${feature}` : report.features[feature];
+      const text = `${name} = ${short(input[feature])}`;
+      svg.append(draw("text", { x: 0, y: y + 14 }, text.length > 26 ? `${text.slice(0, 25)}…` : text));
+      const width = Math.abs(size(values[feature]));
+      const left = values[feature] < 0 ? 310 - width : 310;
+      const fill = values[feature] < 0 ? "rgb(33,102,172)" : "rgb(178,24,43)";
+      svg.append(draw("rect", { x: left, y, width, height: line - 6, fill }));
+      if (errors) {
+        const end = 310 + size(values[feature]);
+        const reach = size(errors[feature]);
+        svg.append(draw("line", { x1: end - reach, x2: end + reach, y1: y + 8, y2: y + 8, stroke: "currentColor" }));
+      }
+      svg.append(draw("text", { x: 310, y: y + 13, dx: values[feature] < 0 ? 6 : -6, "text-anchor": values[feature] < 0 ? "start" : "end" }, short(values[feature])));
+    });
+    return svg;
+  };
+
+  // The score along a path, with a mark that moves.
+  const curve = (frames) => {
+    const [low, high] = [Math.min(...frames.scores), Math.max(...frames.scores)];
+    const x = (t) => 44 + 300 * t;
+    const y = (s) => 110 - (high > low ? (100 * (s - low)) / (high - low) : 50);
+    const svg = draw("svg", { viewBox: "0 0 360 136", width: 360, role: "img" });
+    svg.append(draw("title", {}, "score along the path"));
+    svg.append(draw("polyline", {
+      points: frames.times.map((t, k) => `${x(t)},${y(frames.scores[k])}`).join(" "),
+      fill: "none", stroke: "var(--accent)", "stroke-width": 2,
+    }));
+    for (const [at, text] of [[low, short(low)], [high, short(high)]]) {
+      svg.append(draw("text", { x: 40, y: y(at) + 4, "text-anchor": "end", "font-size": 11, fill: "currentColor" }, text));
+    }
+    svg.append(draw("text", { x: 44, y: 130, "font-size": 11, fill: "currentColor" }, "reference"));
+    svg.append(draw("text", { x: 344, y: 130, "text-anchor": "end", "font-size": 11, fill: "currentColor" }, "input"));
+    const mark = draw("circle", { r: 5, fill: "var(--accent)" });
+    svg.append(mark);
+    return { svg, move: (k) => { mark.setAttribute("cx", x(frames.times[k])); mark.setAttribute("cy", y(frames.scores[k])); } };
+  };
+
+  const scrubber = (method, features) => {
+    const frames = method.frames;
+    const last = frames.times.length - 1;
+    const name = method.certificate.method;
+    const slider = make("input", { type: "range", min: 0, max: last, step: 1, value: last, "aria-label": `time along the path of ${name}` });
+    const numbers = make("p", { class: "numbers", "aria-live": "polite" });
+    const { svg, move } = curve(frames);
+    const [states, credit] = [unpack(frames.states), unpack(frames.credit)];
+    const row = make("div", { class: "row" });
+    let show = () => {};
+    if (images) {
+      const [state, sofar] = [canvas("state of the path"), canvas("credit so far")];
+      const scale = largest(summed(credit, last * features));
+      show = (k) => { paintState(state, states, k * features); paintCredit(sofar, summed(credit, k * features), scale); };
+      row.append(make("figure", {}, state, make("figcaption", {}, "state")), make("figure", {}, sofar, make("figcaption", {}, "credit so far")));
+    }
+    row.append(make("figure", {}, svg, make("figcaption", {}, "score along the path")));
+    const update = () => {
+      const k = Number(slider.value);
+      show(k);
+      move(k);
+      numbers.textContent = `time ${frames.times[k].toFixed(2)}: score ${short(frames.scores[k])}, credit so far ${short(frames.sums[k])}`;
+    };
+    slider.addEventListener("input", update);
+    update();
+    return make("div", { class: "path" }, make("h3", {}, `Along the path: ${name}`), slider, numbers, row);
+  };
+
+  const article = (example, number) => {
+    const input = unpack(example.input);
+    const maps = example.methods.map((method) => unpack(method.values));
+    const target = example.methods[0].certificate.target;
+    const heading = make("h2", {}, `${example.name}: ${className(target)}, score ${short(example.methods[0].certificate.score)}`);
+    const row = make("div", { class: "row" });
+    if (images) {
+      const picture = canvas("input");
+      paintState(picture, input);
+      row.append(make("figure", {}, picture, make("figcaption", {}, "input")));
+    }
+    // Methods whose credit sums to the score's change share a unit, and so a scale; others have their own.
+    const sums = images ? maps.map((values) => summed(values)) : maps;
+    const complete = example.methods.map((m) => m.certificate.credit_sum !== undefined && m.certificate.credit_sum !== null);
+    const shared = Math.max(0, ...sums.filter((_, i) => complete[i]).map(largest));
+    example.methods.forEach((method, i) => {
+      const scale = complete[i] ? shared : largest(sums[i]);
+      const caption = make("figcaption", {}, make("strong", {}, method.certificate.method), ` ±${short(scale)} `, verdict(method.certificate), facts(method.certificate));
+      if (images) {
+        const picture = canvas(`credit by ${method.certificate.method}`);
+        paintCredit(picture, sums[i], scale);
+        row.append(make("figure", {}, picture, caption));
+      } else {
+        const errors = method.errors ? unpack(method.errors) : null;
+        row.append(make("figure", {}, bars(maps[i], errors, input, method.certificate.method), caption));
+      }
+    });
+    const whole = make("article", { id: `example-${number}` }, heading, row);
+    for (const method of example.methods) if (method.frames) whole.append(scrubber(method, input.length));
+    return whole;
+  };
+
+  const sortable = ({ columns, rows }) => {
+    const table = document.querySelector("#metrics table");
+    const body = make("tbody");
+    let [by, upward] = [-1, true];
+    const fill = () => {
+      const key = (row) => (by === 0 ? row[0] : row[1][by - 1]);
+      const sorted = by < 0 ? rows : [...rows].sort((a, b) => {
+        const [x, y] = [key(a), key(b)];
+        if (x === null || y === null) return (x === null) - (y === null);
+        return (x < y ? -1 : x > y ? 1 : 0) * (upward ? 1 : -1);
+      });
+      body.replaceChildren(...sorted.map(([name, values]) => make("tr", {}, make("td", {}, name), ...values.map((v) => make("td", {}, short(v))))));
+    };
+    const heads = columns.map((name, column) => {
+      const button = make("button", { type: "button" }, name);
+      const head = make("th", { scope: "col" }, button);
+      button.addEventListener("click", () => {
+        [by, upward] = [column, by === column ? !upward : true];
+        heads.forEach((h) => h.removeAttribute("aria-sort"));
+        head.setAttribute("aria-sort", upward ? "ascending" : "descending");
+        fill();
+      });
+      return head;
+    });
+    table.append(make("thead", {}, make("tr", {}, ...heads)), body);
+    fill();
+    document.getElementById("metrics").hidden = false;
+  };
+
+  document.getElementById("title").textContent = report.title;
+  for (const [name, value] of report.facts) document.getElementById("facts").append(make("dt", {}, name), make("dd", {}, value));
+  report.examples.forEach((example, number) => {
+    document.getElementById("examples").append(article(example, number));
+    document.getElementById("index").append(make("li", {}, make("a", { href: `#example-${number}` }, example.name)));
+  });
+  if (report.metrics) sortable(report.metrics);
+})();

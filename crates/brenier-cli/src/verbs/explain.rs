@@ -13,10 +13,11 @@ use std::path::{Path as FilePath, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 use brenier::attribute::{Frames, Method};
-use brenier::data::OpenOptions;
+use brenier::data::{Column, OpenOptions};
 use brenier::report::{Report, save_explanations};
 use brenier::{Explanation, ValuePredictor, fingerprint, fingerprint_row};
 use clap::Args;
+use serde::de::DeserializeOwned;
 
 use self::inputs::Inputs;
 use self::methods::methods;
@@ -160,10 +161,12 @@ pub(crate) fn run(args: &Explain) -> Result<()> {
     for notice in model.values().notices() {
         print_progress(&format!("notice: {notice}"));
     }
-    let options = OpenOptions { part: args.part.into(), ..args.data_args.options() };
+    let said = Said::of(&args.model);
+    let columns = said.columns.clone();
+    let options = OpenOptions { part: args.part.into(), columns, ..args.data_args.options() };
     let Inputs { rows: inputs, names, features } = inputs::read(&args.inputs, &options, model.values())?;
     let targets = inputs::targets(&args.target, model.values(), &inputs)?;
-    let surroundings = Surroundings::read(args, model.values(), inputs.nrows())?;
+    let surroundings = Surroundings::read(args, &options, model.values(), inputs.nrows())?;
     let mut runs = Vec::with_capacity(methods.len());
     for method in &methods {
         let name = method.name();
@@ -200,17 +203,34 @@ pub(crate) fn run(args: &Explain) -> Result<()> {
     };
     if let Some(folder) = &args.output {
         let file = folder.join("report.html");
-        let report = Report { features, classes: classes(&args.model), ..page::report(args, runs, &names) };
+        let report = Report { features, classes: said.classes, ..page::report(args, runs, &names) };
         report.save(&file)?;
         print_progress(&format!("wrote {}", file.display()));
     }
     print_data(&printed)
 }
 
-/// The names of the outputs, where the file says them.
-fn classes(model: &FilePath) -> Vec<String> {
-    let metadata = onnx_grad::Model::load(model).map(|model| model.metadata).unwrap_or_default();
-    metadata.get("brenier.classes").and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+/// What a model that was trained here says of itself.
+#[derive(Default)]
+struct Said {
+    /// The names of its outputs.
+    classes: Vec<String>,
+    /// How the columns of its table were coded.
+    columns: Vec<Column>,
+}
+
+impl Said {
+    fn of(model: &FilePath) -> Said {
+        let Ok(model) = onnx_grad::Model::load(model) else { return Said::default() };
+        Said {
+            classes: entry(&model, "brenier.classes").unwrap_or_default(),
+            columns: entry(&model, "brenier.columns").unwrap_or_default(),
+        }
+    }
+}
+
+fn entry<T: DeserializeOwned>(model: &onnx_grad::Model, key: &str) -> Option<T> {
+    serde_json::from_str(model.metadata.get(key)?).ok()
 }
 
 /// One method writes into the folder itself, several into a folder each.

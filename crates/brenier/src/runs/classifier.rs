@@ -59,6 +59,7 @@ pub fn train_classifier(
             model.metadata.insert(key.to_string(), value);
         }
     }
+    files::write_columns(&mut model, data);
     files::write_json(&folder.join("run.json"), run)?;
     let steps = run.training.steps;
     let mut watch_lines = |p: &crate::train::Progress| watch(Event::Training(*p, steps));

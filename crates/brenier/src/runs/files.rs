@@ -32,6 +32,13 @@ pub(super) fn make_folder(path: &Path) -> Result<()> {
     std::fs::create_dir_all(path).map_err(|e| Error::Write { path: path.to_owned(), source: e.into() })
 }
 
+/// Writes into a model how the columns of a table were coded, so that other rows can be coded alike.
+pub(super) fn write_columns(model: &mut Model, data: &Dataset) {
+    if let (false, Ok(text)) = (data.columns().is_empty(), serde_json::to_string(data.columns())) {
+        model.metadata.insert("brenier.columns".to_string(), text);
+    }
+}
+
 /// Saves a network, its weights in 16 bits where asked for, and gives back what a reader of the file gets.
 pub(super) fn save_network(mut model: Model, half: bool, path: &Path) -> Result<Model> {
     if half {

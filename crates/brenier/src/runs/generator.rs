@@ -116,6 +116,7 @@ pub fn train_generator(
         coupling: Some(describe(run.coupling)),
     }
     .write(&mut model)?;
+    files::write_columns(&mut model, data);
     files::write_json(&folder.join("run.json"), run)?;
     let rows = ScaledRows::new(data.clone(), scaling.clone())?;
     let others = reference.map(|r| ScaledRows::new(r.clone(), scaling.clone())).transpose()?;

@@ -4,7 +4,7 @@ use std::path::{Path as FilePath, PathBuf};
 
 use anyhow::{Result, bail};
 use brenier::attribute::{Baseline, Context};
-use brenier::data::{Dataset, OpenOptions};
+use brenier::data::{Dataset, OpenOptions, Part};
 use brenier::flow::{FlowMetadata, NoisePredictor, Objective, OnnxFlow};
 use brenier::{OnnxPredictor, Score, ValuePredictor, VelocityField};
 use ndarray::Array2;
@@ -22,9 +22,14 @@ pub(super) struct Surroundings {
 }
 
 impl Surroundings {
-    pub(super) fn read(args: &Explain, predictor: &ValuePredictor, count: usize) -> Result<Surroundings> {
+    pub(super) fn read(
+        args: &Explain,
+        options: &OpenOptions,
+        predictor: &ValuePredictor,
+        count: usize,
+    ) -> Result<Surroundings> {
         // The same kind of data as the inputs, all of it.
-        let options = OpenOptions { limit: None, ..args.data_args.options() };
+        let options = OpenOptions { limit: None, part: Part::Train, ..options.clone() };
         let open = |path: &PathBuf| Dataset::open(path, &options);
         let background = args.background.as_ref().map(open).transpose()?;
         let baselines = match args.baseline.as_deref() {

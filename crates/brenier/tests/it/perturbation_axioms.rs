@@ -99,6 +99,15 @@ fn one_group_or_none_that_differs_has_all_the_credit_or_nothing() {
     assert_eq!(both(&score, &array![0.0, 0.0, 0.0], Grouping::Each, None), Array1::<f64>::zeros(3));
 }
 
+#[test]
+fn rounding_alone_is_no_reason_to_warn() {
+    // 0.1 - 0.3 + 0.2 is 0 but for rounding, so is what credit sums to, and their ratio means nothing.
+    let score = ValueFn::new(&[3], |x, _| 0.1 * x[0] - 0.3 * x[1] + 0.2 * x[2]);
+    both(&score, &array![1.0, 1.0, 1.0], Grouping::Each, None);
+    let score = ValueFn::new(&[3], |x, _| (0.1 * x[0] * x[1] + 0.7 * x[2]) * (1.0 - x[0]) * (3.0 - x[1]));
+    both(&score, &array![1.0, 3.0, 0.3], Grouping::Each, None);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 

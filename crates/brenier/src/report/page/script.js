@@ -62,6 +62,9 @@
   const largest = (values) => values.reduce((most, v) => Math.max(most, Math.abs(v)), 0);
   const paintCredit = (target, sums, scale) => paint(target, (i) => diverging(scale > 0 ? sums[i] / scale : 0));
 
+  // Which colour is how much.
+  const colourBar = (scale) => make("span", { class: "bar" }, make("span", {}, `-${short(scale)}`), make("span", {}, "0"), make("span", {}, short(scale)));
+
   const verdict = (certificate) => {
     const { kind, reasons } = certificate.verdict;
     const text = kind === "pass" ? "pass" : `warn: ${reasons.join("; ")}`;
@@ -111,7 +114,7 @@
   // The score along a path, with a mark that moves.
   const curve = (frames) => {
     const [low, high] = [Math.min(...frames.scores), Math.max(...frames.scores)];
-    const x = (t) => 44 + 300 * t;
+    const x = (t) => 72 + 280 * t;
     const y = (s) => 110 - (high > low ? (100 * (s - low)) / (high - low) : 50);
     const svg = draw("svg", { viewBox: "0 0 360 136", width: 360, role: "img" });
     svg.append(draw("title", {}, "score along the path"));
@@ -120,10 +123,10 @@
       fill: "none", stroke: "var(--accent)", "stroke-width": 2,
     }));
     for (const [at, text] of [[low, short(low)], [high, short(high)]]) {
-      svg.append(draw("text", { x: 40, y: y(at) + 4, "text-anchor": "end", "font-size": 11, fill: "currentColor" }, text));
+      svg.append(draw("text", { x: 64, y: y(at) + 4, "text-anchor": "end", "font-size": 11, fill: "currentColor" }, text));
     }
-    svg.append(draw("text", { x: 44, y: 130, "font-size": 11, fill: "currentColor" }, "reference"));
-    svg.append(draw("text", { x: 344, y: 130, "text-anchor": "end", "font-size": 11, fill: "currentColor" }, "input"));
+    svg.append(draw("text", { x: 72, y: 130, "font-size": 11, fill: "currentColor" }, "reference"));
+    svg.append(draw("text", { x: 352, y: 130, "text-anchor": "end", "font-size": 11, fill: "currentColor" }, "input"));
     const mark = draw("circle", { r: 5, fill: "var(--accent)" });
     svg.append(mark);
     return { svg, move: (k) => { mark.setAttribute("cx", x(frames.times[k])); mark.setAttribute("cy", y(frames.scores[k])); } };
@@ -174,7 +177,7 @@
     const shared = Math.max(0, ...sums.filter((_, i) => complete[i]).map(largest));
     example.methods.forEach((method, i) => {
       const scale = complete[i] ? shared : largest(sums[i]);
-      const caption = make("figcaption", {}, make("strong", {}, method.certificate.method), ` ±${short(scale)} `, verdict(method.certificate), facts(method.certificate));
+      const caption = make("figcaption", {}, ...(images ? [colourBar(scale)] : []), make("strong", {}, method.certificate.method), " ", verdict(method.certificate), facts(method.certificate));
       if (images) {
         const picture = canvas(`credit by ${method.certificate.method}`);
         paintCredit(picture, sums[i], scale);

@@ -7,6 +7,7 @@ mod data_formats;
 mod data_real;
 mod data_refusals;
 mod data_scaling;
+mod ddim;
 mod files;
 mod flows;
 mod gaussians;

@@ -114,3 +114,33 @@ pub(crate) fn slope(sizes: &[usize], errors: &[f64]) -> f64 {
     let rise: f64 = x.iter().zip(&y).map(|(a, b)| (a - mx) * (b - my)).sum();
     rise / x.iter().map(|a| (a - mx).powi(2)).sum::<f64>()
 }
+
+/// The noise that is expected in states between noise and data `N(0, deviation^2)`, as a network:
+/// `eps(x, t) = sigma x / (alpha^2 deviation^2 + sigma^2)`.
+pub fn gaussian_noise_predictor(shape: &[usize], deviation: f64) -> brenier::flow::NoisePredictor {
+    use onnx_grad::{Builder, DType, Dim, Model};
+    let mut b = Builder::new("noise");
+    let dims: Vec<Dim> = std::iter::once(Dim::symbol("N")).chain(shape.iter().map(|&n| n.into())).collect();
+    let x = b.input("x", DType::F32, &dims);
+    let t = b.input("t", DType::F32, &dims[..1]);
+    // s = 1 - t, alpha^2 = exp(-(0.1 s + 9.95 s^2)), sigma^2 = 1 - alpha^2
+    let s = b.scale(&t, -1.0);
+    let s = b.shift(&s, 1.0);
+    let square = b.mul(&s, &s);
+    let (linear, square) = (b.scale(&s, -0.1), b.scale(&square, -9.95));
+    let exponent = b.add(&linear, &square);
+    let signal = b.op("Exp", &[&exponent]);
+    let noise = b.scale(&signal, -1.0);
+    let noise = b.shift(&noise, 1.0);
+    let sigma = b.op("Sqrt", &[&noise]);
+    let spread = b.scale(&signal, deviation * deviation);
+    let variance = b.add(&spread, &noise);
+    let factor = b.op("Div", &[&sigma, &variance]);
+    let axes: Vec<i64> = (1..=shape.len() as i64).collect();
+    let factor = b.unsqueeze(&factor, &axes);
+    let v = b.mul(&x, &factor);
+    b.output("v", &v);
+    let mut model = Model { graph: b.finish().unwrap(), ir_version: 8, opset: 18, ..Model::default() };
+    model.metadata.insert("brenier.objective".into(), "\"ddpm\"".into());
+    brenier::flow::NoisePredictor::new(model, &brenier::engine::EngineConfig::default()).unwrap()
+}

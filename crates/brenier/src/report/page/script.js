@@ -85,9 +85,9 @@
   };
 
   // Bars with error bars, largest first.
-  const bars = (values, errors, input, label) => {
-    const order = [...values.keys()].sort((a, b) => Math.abs(values[b]) - Math.abs(values[a])).slice(0, 20);
-    const most = Math.max(...order.map((i) => Math.abs(values[i]) + (errors ? errors[i] : 0)), 1e-300);
+  const largestFirst = (values) => [...values.keys()].sort((a, b) => Math.abs(values[b]) - Math.abs(values[a])).slice(0, 20);
+  const bars = (values, errors, input, label, order = largestFirst(values), scale = 0) => {
+    const most = Math.max(...order.map((i) => Math.abs(values[i]) + (errors ? errors[i] : 0)), scale, 1e-300);
     const line = 22;
     const svg = draw("svg", { viewBox: `0 0 460 ${line * order.length + 8}`, width: 460, class: "bars", role: "img" });
     svg.append(draw("title", {}, label));
@@ -147,6 +147,14 @@
       const scale = largest(summed(credit, last * features));
       show = (k) => { paintState(state, states, k * features); paintCredit(sofar, summed(credit, k * features), scale); };
       row.append(make("figure", {}, state, make("figcaption", {}, "state")), make("figure", {}, sofar, make("figcaption", {}, "credit so far")));
+    } else {
+      const figure = make("figure");
+      const at = (array, k) => array.slice(k * features, (k + 1) * features);
+      const order = largestFirst(at(credit, last));
+      const scale = largest(credit);
+      const caption = make("figcaption", {}, "state, and credit so far");
+      show = (k) => figure.replaceChildren(bars(at(credit, k), null, at(states, k), "credit so far", order, scale), caption);
+      row.append(figure);
     }
     row.append(make("figure", {}, svg, make("figcaption", {}, "score along the path")));
     const update = () => {

@@ -117,7 +117,7 @@ pub(crate) fn slope(sizes: &[usize], errors: &[f64]) -> f64 {
 
 /// The noise that is expected in states between noise and data `N(0, deviation^2)`, as a network:
 /// `eps(x, t) = sigma x / (alpha^2 deviation^2 + sigma^2)`.
-pub fn gaussian_noise_predictor(shape: &[usize], deviation: f64) -> brenier::flow::NoisePredictor {
+pub(crate) fn gaussian_noise_predictor(shape: &[usize], deviation: f64) -> brenier::flow::NoisePredictor {
     use onnx_grad::{Builder, DType, Dim, Model};
     let mut b = Builder::new("noise");
     let dims: Vec<Dim> = std::iter::once(Dim::symbol("N")).chain(shape.iter().map(|&n| n.into())).collect();

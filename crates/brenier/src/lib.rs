@@ -34,7 +34,7 @@ pub mod classify;
 pub mod data;
 pub mod engine;
 mod error;
-mod evaluate;
+pub mod evaluate;
 pub mod experiments;
 mod fingerprint;
 pub mod flow;

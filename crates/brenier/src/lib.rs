@@ -68,3 +68,8 @@ pub use predictor::{
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+
+// So does that of the page on metrics.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/metrics.md")]
+struct MetricsPage;

@@ -8,6 +8,7 @@
 use ndarray::{Array2, ArrayView2};
 
 use crate::attribute::{Completeness, Context, Explanation, Meaning, Method};
+use crate::data::Dataset;
 use crate::flow::VelocityField;
 use crate::path::Path;
 use crate::predictor::{OnnxPredictor, Score};
@@ -48,8 +49,12 @@ pub struct Cases<'a> {
     pub truth: Option<ArrayView2<'a, bool>>,
     /// The method itself, for metrics that ask it again. See [`explain_with`].
     pub explain: Option<&'a Explain<'a>>,
-    /// Data, baselines and the model behind the score.
-    pub context: Context<'a>,
+    /// The model behind the score, for metrics that change its weights.
+    pub model: Option<&'a OnnxPredictor>,
+    /// Rows of data, for replacements by their mean.
+    pub data: Option<&'a Dataset>,
+    /// Rows that replace the inputs, one or one for each, where such a replacement is chosen.
+    pub baselines: Option<ArrayView2<'a, f64>>,
 }
 
 impl<'a> Cases<'a> {
@@ -86,7 +91,9 @@ impl<'a> Cases<'a> {
             repeats: Vec::new(),
             truth: None,
             explain: None,
-            context: Context::default(),
+            model: None,
+            data: None,
+            baselines: None,
         })
     }
 

@@ -63,8 +63,8 @@ impl MaxSensitivity {
                 let mut rng = generator(self.seed, cases.first_example + example, draw);
                 row.iter_mut().for_each(|value| *value += uniform.sample(&mut rng));
             }
-            let moved = cases.explain_again(explain, cases.score, cases.context.model, inputs.view())?
-                - &cases.values;
+            let moved =
+                cases.explain_again(explain, cases.score, cases.model, inputs.view())? - &cases.values;
             for (largest, row) in largest.iter_mut().zip(moved.rows()) {
                 *largest = largest.max(row.dot(&row).sqrt());
             }

@@ -270,11 +270,10 @@ impl Metric {
                 lacks(cases.repeats.is_empty(), "there are no explanations with other seeds")
             }
             Metric::MaxSensitivity(_) => lacks(cases.explain.is_none(), "the method cannot be asked again"),
-            Metric::ModelRandomisation(_) => lacks(
-                cases.explain.is_none(),
-                "the method cannot be asked again",
-            )
-            .or(lacks(cases.context.model.is_none(), "there is no model whose weights could be redrawn")),
+            Metric::ModelRandomisation(_) => {
+                lacks(cases.explain.is_none(), "the method cannot be asked again")
+                    .or(lacks(cases.model.is_none(), "there is no model whose weights could be redrawn"))
+            }
             Metric::MassAccuracy(_) | Metric::RankAccuracy(_) | Metric::PointingGame(_) => {
                 lacks(cases.truth.is_none(), "there is no planted truth")
             }
@@ -313,7 +312,7 @@ impl Metric {
         if let Some(reason) = self.missing(cases) {
             return Err(refuse(reason));
         }
-        match (self, cases.field, cases.reference_field, cases.explain, cases.context.model) {
+        match (self, cases.field, cases.reference_field, cases.explain, cases.model) {
             (Metric::CompletenessResidual, ..) => Ok(completeness::residuals(cases)),
             (Metric::RelativeResidual, ..) => Ok(completeness::relative_residuals(cases)),
             (Metric::Action(grid), ..) => grid.actions(cases),

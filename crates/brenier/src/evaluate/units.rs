@@ -1,7 +1,7 @@
 //! What is removed together: pixels, single features, or groups such as superpixels.
 //!
 //! ```text
-//! rank of a unit = mean over its features' pixels of the map m
+//! rank of a unit = mean over its pixels of the map m
 //! ```
 //!
 //! The mean, not the sum: a large superpixel must not come first for being large.
@@ -64,8 +64,11 @@ impl Units {
         let shape = if *self == Units::Features { &[][..] } else { cases.shape() };
         let map = channels.map(values, shape);
         let mean = |group: usize| {
-            let members = groups.members(group);
-            members.iter().map(|&feature| map[feature % map.len()]).sum::<f64>() / members.len() as f64
+            // A pixel counts once, not once for each of its channels: rounding must not part equal pixels.
+            let mut pixels: Vec<usize> = groups.members(group).iter().map(|f| f % map.len()).collect();
+            pixels.sort_unstable();
+            pixels.dedup();
+            pixels.iter().map(|&pixel| map[pixel]).sum::<f64>() / pixels.len() as f64
         };
         (0..groups.count()).map(mean).collect()
     }

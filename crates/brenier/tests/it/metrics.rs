@@ -217,7 +217,7 @@ fn randomised_weights_change_gradients_and_leave_what_ignores_the_model() {
     let values = again(&predictor, Some(&predictor), inputs.view(), &targets).unwrap();
     let cases = Cases {
         explain: Some(&again),
-        context: context.clone(),
+        model: Some(&predictor),
         ..Cases::new(&predictor, inputs.clone(), targets.clone(), values).unwrap()
     };
     for spread in [Spread::Cascading, Spread::Independent] {
@@ -284,7 +284,7 @@ fn a_table_of_methods_and_metrics_on_a_network_whatever_the_number_of_workers() 
                 repeats: vec![repeat.view()],
                 truth: Some(mask.view()),
                 explain: Some(&again),
-                context: context.clone(),
+                model: Some(&predictor),
                 ..cases
             };
             for metric in Metric::names() {

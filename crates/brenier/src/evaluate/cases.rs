@@ -166,11 +166,8 @@ impl<'a> Cases<'a> {
 }
 
 /// A method and its context as something that can be asked again.
-pub fn explain_with<'a, 'b: 'a>(
-    method: &'a Method,
-    context: &'a Context<'b>,
-) -> impl Fn(&dyn Score, Option<&OnnxPredictor>, ArrayView2<f64>, &[usize]) -> Result<Array2<f64>> + 'a {
-    move |score, model, inputs, targets| {
+pub fn explain_with<'a, 'b: 'a>(method: &'a Method, context: &'a Context<'b>) -> Box<Explain<'a>> {
+    Box::new(move |score, model, inputs, targets| {
         // The other model lives for this call only, and so must the context that holds it.
         let context = Context {
             data: context.data,
@@ -185,5 +182,5 @@ pub fn explain_with<'a, 'b: 'a>(
             row.assign(&explanation.values);
         }
         Ok(values)
-    }
+    })
 }

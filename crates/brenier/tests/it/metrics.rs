@@ -230,14 +230,19 @@ fn randomised_weights_change_gradients_and_leave_what_ignores_the_model() {
         let all: Vec<f64> = found.iter().flat_map(|l| l.correlations.iter().flatten().copied()).collect();
         assert_eq!(all.len(), 9);
         assert!(all.iter().all(|rho| rho.abs() < 0.75), "{spread:?}: {all:?}");
-        // The first step is the same for both: the layer before the scores.
-        let other = ModelRandomisation { spread: Spread::Independent, ..check };
-        assert_eq!(other.layers(&cases, &predictor, &again).unwrap()[0], found[0]);
         // The table's number is the mean over the layers.
         let scores = Metric::ModelRandomisation(check).scores(&cases).unwrap();
         let mean = found.iter().map(|l| l.correlations[0].unwrap()).sum::<f64>() / 3.0;
         assert!((scores[0].unwrap() - mean).abs() < 1e-15);
     }
+    // A cascade leaves random what came before, so from the second layer on it is another model.
+    let by = |spread| {
+        let check = ModelRandomisation { spread, ..ModelRandomisation::default() };
+        check.layers(&cases, &predictor, &again).unwrap()
+    };
+    let (cascading, independent) = (by(Spread::Cascading), by(Spread::Independent));
+    assert_eq!(cascading[0], independent[0]);
+    assert!((1..3).all(|layer| cascading[layer] != independent[layer]));
     // Another seed draws other weights.
     let seeded = |seed| {
         let check = ModelRandomisation { seed, ..ModelRandomisation::default() };

@@ -120,6 +120,26 @@ pub enum Error {
         /// What to try.
         remedy: &'static str,
     },
+    /// A name stands for no metric.
+    #[error("there is no metric '{found}'\nhint: did you mean '{nearest}'? The metrics are {}", known.join(", "))]
+    UnknownMetric {
+        /// The name given.
+        found: String,
+        /// The metric whose name is nearest to it.
+        nearest: &'static str,
+        /// All metrics.
+        known: Vec<&'static str>,
+    },
+    /// A metric cannot be computed from what is there.
+    #[error("{metric} cannot be computed: {reason}\nhint: {remedy}")]
+    Metric {
+        /// The metric's name.
+        metric: String,
+        /// What stands in the way.
+        reason: String,
+        /// What to try.
+        remedy: &'static str,
+    },
     /// A number that counts something is zero.
     #[error("{what} must be at least 1")]
     Zero {

@@ -1,5 +1,56 @@
 //! Measures of explanations, one file each with its equation.
+//!
+//! ```text
+//! metric (settings) + cases  ->  a number for each example, or none where it is not defined
+//! ```
+//!
+//! [`Cases`] are the explanations that one method gave of some inputs, with what metrics need besides. A
+//! [`Metric`] is a plain value, as a method is. It sees all cases at once, because most of the time goes into
+//! evaluations of the score, and these are cheap only many at a time. [`Summary`] is what a table shows of the
+//! numbers. No metric proves an explanation right; `docs/metrics.md` says what each does and does not say.
 
 mod attribution_error;
+mod cases;
+mod completeness;
+mod edge_alignment;
+mod edges;
+mod faithfulness_correlation;
+mod infidelity;
+mod map;
+mod max_sensitivity;
+mod metric;
+mod path_geometry;
+mod pixel_variance;
+mod planted_truth;
+mod randomisation;
+mod rank_correlation;
+mod removal;
+mod replacement;
+mod row_stream;
+mod satv;
+mod ssim;
+mod subsets;
+mod summary;
+mod units;
 
 pub use attribution_error::relative_attribution_error;
+pub use cases::{Cases, Explain, explain_with};
+pub use completeness::ResidualSummary;
+pub use edge_alignment::EdgeAlignment;
+pub use edges::ImageEdges;
+pub use faithfulness_correlation::FaithfulnessCorrelation;
+pub use infidelity::Infidelity;
+pub use map::{Channels, Normalisation};
+pub use max_sensitivity::MaxSensitivity;
+pub use metric::{Direction, Metric, MetricSettings};
+pub use path_geometry::PathGrid;
+pub use pixel_variance::PixelVariance;
+pub use planted_truth::PlantedTruth;
+pub use randomisation::{ModelRandomisation, RandomisedLayer, Spread, weight_layers};
+pub use rank_correlation::{RankCorrelation, pearson, spearman};
+pub use removal::{Order, Removal, ScoreCurve};
+pub use satv::Satv;
+pub use ssim::{Ssim, structural_similarity};
+pub use subsets::Subsets;
+pub use summary::Summary;
+pub use units::Units;

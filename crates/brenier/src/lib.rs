@@ -34,7 +34,7 @@ pub mod classify;
 pub mod data;
 pub mod engine;
 mod error;
-mod evaluate;
+pub mod evaluate;
 pub mod experiments;
 mod fingerprint;
 pub mod flow;
@@ -68,3 +68,8 @@ pub use predictor::{
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+
+// So does that of the page on metrics.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/metrics.md")]
+struct MetricsPage;

@@ -25,11 +25,11 @@ use serde::{Deserialize, Serialize};
 
 pub use blur::{BlurPath, Border};
 pub use ddim::{DdimPath, ddim, ddim_ends};
-pub(crate) use diagnostics::geometry;
 pub use diagnostics::{
     curvature, flow_consistency_error, geometric_path_straightness, kinetic_action, reference_deviation,
     relative_field_error, sample,
 };
+pub(crate) use diagnostics::{flow_consistency_errors, geometry};
 pub use line::Line;
 pub use neighbours::{JoinedGraph, NeighbourGraph};
 pub use polyline::Polyline;

@@ -74,6 +74,18 @@ pub enum Method {
     Lime(Lime),
 }
 
+/// What the numbers that a method gives to features mean. Metrics need to know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Meaning {
+    /// What a feature has done for the score, in units of the score: positive for, negative against.
+    #[default]
+    Credit,
+    /// How much the score changes with a feature, per unit of the feature. The sign says in which direction the
+    /// feature would have to move, not whether it speaks for the score.
+    Sensitivity,
+}
+
 /// What methods need besides the score. Each says in words what it misses.
 #[derive(Default, Clone)]
 pub struct Context<'a> {
@@ -199,7 +211,7 @@ impl Method {
             Method::SmoothGrad(SmoothGrad { smoothing, samples, noise, seed })
         };
         if !NAMES.contains(&name) {
-            let nearest = NAMES.iter().min_by_key(|known| edit_distance(name, known)).unwrap_or(&NAMES[0]);
+            let nearest = nearest_name(name, NAMES);
             return Err(Error::UnknownMethod { found: name.to_string(), nearest, known: NAMES.to_vec() });
         }
         Ok(match path {
@@ -299,6 +311,18 @@ impl Method {
         )
     }
 
+    /// What the numbers of this method mean: derivatives are sensitivities, all else is credit. The maps of
+    /// Grad-CAM and RISE are no shares of the score either, but positive where they speak for it.
+    pub fn meaning(&self) -> Meaning {
+        match self {
+            Method::Gradient(_)
+            | Method::GuidedBackprop(_)
+            | Method::Deconvnet(_)
+            | Method::SmoothGrad(_) => Meaning::Sensitivity,
+            _ => Meaning::Credit,
+        }
+    }
+
     /// Which of the [`Settings`] and of the [`Context`] make a difference to this method.
     pub fn takes(&self) -> &'static [&'static str] {
         match self {
@@ -368,6 +392,12 @@ impl FromStr for Method {
     fn from_str(name: &str) -> Result<Method> {
         Method::new(name, &Settings::default())
     }
+}
+
+/// The known name that begins with this one, or else is spelled most like it.
+pub(crate) fn nearest_name(name: &str, known: &[&'static str]) -> &'static str {
+    let distance = |known: &&&str| (!known.starts_with(name), edit_distance(name, known));
+    known.iter().min_by_key(distance).copied().unwrap_or_default()
 }
 
 /// How many letters must be changed, added or removed to turn one word into the other.

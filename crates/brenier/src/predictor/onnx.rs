@@ -8,10 +8,13 @@
 //! The gradient graph takes a seed of the shape of the scores; a one-hot row picks the target of that row,
 //! so a batch may mix targets. Both graphs run in [`Workers`], in micro-batches that the model fixes.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use ndarray::{Array1, Array2, ArrayD, ArrayView2, ArrayViewD, Ix2};
-use onnx_grad::{Builder, DType, Dim, GradOptions, Graph, Model, ReluBackward, grad_with, lower, seed_name};
+use onnx_grad::{
+    Builder, DType, Dim, GradOptions, Graph, Model, ReluBackward, TensorData, grad_with, lower, seed_name,
+};
 
 use super::layer::LayerPredictor;
 use super::logits::cut_final_activation;
@@ -108,6 +111,18 @@ impl OnnxPredictor {
         }
         let config = PredictorConfig { relu, ..self.config.clone() };
         OnnxPredictor::of(self.model.clone(), config, self.notices().to_vec())
+    }
+
+    /// The graph from the input to the scores, with all that was lowered on the way.
+    pub fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// The same graph with other weights, on the same engine.
+    pub(crate) fn with_weights(&self, weights: BTreeMap<String, TensorData>) -> Result<OnnxPredictor> {
+        let mut model = self.model.clone();
+        model.graph.initializers.extend(weights);
+        OnnxPredictor::of(model, self.config.clone(), self.notices().to_vec())
     }
 
     /// The same model seen at one of its layers: a node or value by name, or the last convolution.

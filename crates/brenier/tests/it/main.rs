@@ -12,6 +12,7 @@ mod files;
 mod flows;
 mod gaussians;
 mod methods;
+mod metrics;
 mod perturbation;
 mod perturbation_axioms;
 mod refusals;

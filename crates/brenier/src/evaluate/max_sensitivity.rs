@@ -1,0 +1,104 @@
+//! Max-sensitivity: how far the explanation moves when the input hardly does. Lower is better.
+//!
+//! ```text
+//! max over draws e of  |Phi(x + e) - Phi(x)|_2 / |Phi(x)|_2,     e uniform in the box |e_i| <= radius
+//! ```
+//!
+//! (Yeh et al., 2019; divided by the norm of the explanation, as Captum does.) A maximum over draws is a lower bound
+//! of the supremum, and grows with their number. An explanation that ignores the model is not sensitive at all. It
+//! is not defined where all credit is zero.
+//!
+//! The method is asked for all examples of a draw at once, in their order, so that a method that draws numbers by
+//! an example's place draws the same ones again, and its own noise is not taken for sensitivity.
+
+use rand_distr::{Distribution, Uniform};
+use serde::{Deserialize, Serialize};
+
+use super::{Cases, Explain};
+use crate::attribute::generator;
+use crate::{Error, Result};
+
+/// Max-sensitivity.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct MaxSensitivity {
+    /// Half the side of the box, in units of the input.
+    pub radius: f64,
+    /// The number of draws.
+    pub samples: usize,
+    /// Seed of the draws.
+    pub seed: u64,
+}
+
+impl Default for MaxSensitivity {
+    /// 10 draws within 0.02, as Captum's.
+    fn default() -> Self {
+        Self { radius: 0.02, samples: 10, seed: 0 }
+    }
+}
+
+impl MaxSensitivity {
+    /// The metric's name.
+    pub const NAME: &'static str = "max-sensitivity";
+
+    /// The sensitivity of each explanation.
+    pub(super) fn scores(&self, cases: &Cases, explain: &Explain) -> Result<Vec<Option<f64>>> {
+        let refuse = || Error::Setting {
+            name: "the radius of max-sensitivity",
+            value: self.radius.to_string(),
+            needs: "it is a positive number in units of the input",
+            hint: "0.02 is the default",
+        };
+        if self.samples == 0 {
+            return Err(Error::Zero { what: "the number of draws" });
+        }
+        if !(self.radius > 0.0 && self.radius.is_finite()) {
+            return Err(refuse());
+        }
+        let uniform = Uniform::new_inclusive(-self.radius, self.radius).map_err(|_| refuse())?;
+        let mut largest = vec![0.0_f64; cases.len()];
+        for draw in 0..self.samples {
+            let mut inputs = cases.inputs.clone();
+            for (example, mut row) in inputs.rows_mut().into_iter().enumerate() {
+                let mut rng = generator(self.seed, cases.first_example + example, draw);
+                row.iter_mut().for_each(|value| *value += uniform.sample(&mut rng));
+            }
+            let moved =
+                cases.explain_again(explain, cases.score, cases.model, inputs.view())? - &cases.values;
+            for (largest, row) in largest.iter_mut().zip(moved.rows()) {
+                *largest = largest.max(row.dot(&row).sqrt());
+            }
+        }
+        let relative = |(moved, row): (f64, ndarray::ArrayView1<f64>)| {
+            let size = row.dot(&row).sqrt();
+            (size > 0.0).then(|| moved / size)
+        };
+        Ok(largest.into_iter().zip(cases.values.rows()).map(relative).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ndarray::array;
+
+    use super::*;
+    use crate::ScoreFn;
+    use crate::attribute::{Context, Gradient, GradientInput, Method};
+    use crate::evaluate::explain_with;
+
+    #[test]
+    fn gradients_of_a_line_do_not_move_and_those_times_the_input_do_by_the_radius() {
+        let score = ScoreFn::new(&[1], |x, _| (3.0 * x[0], array![3.0]));
+        let context = Context::default();
+        let of = |method: Method, values: f64| {
+            let explain = explain_with(&method, &context);
+            let cases = Cases::new(&score, array![[2.0]], vec![0], array![[values]]).unwrap();
+            let metric = MaxSensitivity { radius: 0.1, samples: 200, seed: 1 };
+            metric.scores(&cases, &explain).unwrap()[0].unwrap()
+        };
+        assert_eq!(of(Method::Gradient(Gradient {}), 3.0), 0.0);
+        // |3 e| / 6 <= 0.05, and 200 draws come near.
+        let found = of(Method::GradientInput(GradientInput {}), 6.0);
+        assert!(found <= 0.05 + 1e-12 && found > 0.049, "{found}");
+    }
+}

@@ -3,7 +3,9 @@
 mod chart;
 mod files;
 mod grid;
+mod panels;
 
 pub use chart::{Chart, Mark, Scale, Series};
 pub use files::save_explanations;
 pub use grid::image_grid;
+pub use panels::{Axes, Panels};

@@ -25,11 +25,12 @@
 //!   `gap W2^2 / E int |v*|^2`, and the last integral is at most W2^2 here: at least `sqrt(0.2205) = 0.47`. The
 //!   mean of the ratios of single paths, which is what is reported, is 0.4726 for the exact 1-RF.
 //!
-//! A folder of small files: `world` has the Gaussians and what is measured, `levels` the trainings, `table` this
+//! A folder of small files: `world` has the Gaussians and what is measured, `levels` the trainings, `matching` their pairs, `table` this
 //! table, `rotated` the same question for covariances with different axes, `mismatch` appendix F.3, and `plane` the
 //! pictures in two dimensions.
 
 mod levels;
+mod matching;
 mod mismatch;
 mod plane;
 mod rotated;

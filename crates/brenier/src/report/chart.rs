@@ -283,8 +283,11 @@ impl Axis {
             }
             Scale::Log if self.low < -0.1 => {
                 let decades = self.low.floor() as i32..=self.high.ceil() as i32;
+                // Less than a decade has a few more.
+                let marks: &[f64] =
+                    if span < 1.0 { &[1.0, 1.5, 2.0, 3.0, 5.0, 7.0] } else { &[1.0, 2.0, 5.0] };
                 decades
-                    .flat_map(|k| [1.0, 2.0, 5.0].map(|m| m * 10.0_f64.powi(k)))
+                    .flat_map(|k| marks.iter().map(move |m| m * 10.0_f64.powi(k)))
                     .filter(|v| (self.low..=self.high).contains(&v.log10()))
                     .map(|v| (v, format!("{}", (v * 1e9).round() / 1e9)))
                     .collect()

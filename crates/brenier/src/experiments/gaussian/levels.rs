@@ -9,13 +9,12 @@
 //!
 //! Reflow keeps the ends of this flow, so their error goes through all later levels. Hence `p` is small (a single
 //! hidden layer steered by the time: `silu(z) - silu(-z) = z`, so it holds every affine field whose axes do not
-//! turn *exactly*), `N` is large, and the weights are averaged over a good part of the run.
+//! turn *exactly*), `N` is large, and the learning rate stays up while the weights are averaged over the last part
+//! of the run: a rate that falls to nothing averages over the last few hundred steps only. References are matched
+//! to each batch ([`matched`](super::matching::matched)), which halves `sigma^2`.
 //!
 //! **Later levels learn from a flow's own ends**, which are a function of the start: there is no noise to average
-//! away, and a short training from the last level's weights is enough.
-//!
-//! Pairs mirrored through the two means are not used: what they cancel is the noise of the field's constant part,
-//! one weight in eleven, while for its linear part two mirrored pairs tell no more than one.
+//! away, and a short training from the last level's weights, with a rate that falls to nothing, is enough.
 
 use std::ops::ControlFlow;
 
@@ -55,20 +54,26 @@ impl LevelsConfig {
             batch,
             learning_rate: 1e-2,
             warmup_steps: 100.min(steps / 4),
-            // Averages over about a twentieth of the run.
-            ema_decay: 1.0 - 20.0 / steps.max(40) as f64,
+            final_rate: 0.2,
+            ema_decay: averaged(steps, 9),
             log_every: 500,
             engine: engine.clone(),
             ..TrainConfig::default()
         };
-        let later = TrainConfig { batch: batch.min(1024), learning_rate: 5e-3, ..first.clone() };
-        let network = MlpConfig { width: 32, blocks: 0, ..MlpConfig::default() };
+        let later = TrainConfig {
+            batch: batch.min(1024),
+            learning_rate: 5e-3,
+            final_rate: 0.0,
+            ema_decay: averaged(steps, 30),
+            ..first.clone()
+        };
+        let network = MlpConfig { width: 24, blocks: 0, time_features: 8, highest_frequency: 6.0 };
         LevelsConfig { network, first, later, pairs: 50_000 }
     }
 
     /// The same with another number of steps for later levels.
     pub(super) fn later_steps(mut self, steps: u64) -> LevelsConfig {
-        (self.later.steps, self.later.ema_decay) = (steps, 1.0 - 20.0 / steps.max(40) as f64);
+        (self.later.steps, self.later.ema_decay) = (steps, averaged(steps, 30));
         self
     }
 
@@ -89,6 +94,11 @@ impl LevelsConfig {
     }
 }
 
+/// The decay of an average over the last `1 / part` of a run.
+fn averaged(steps: u64, part: u64) -> f64 {
+    1.0 - part as f64 / steps.max(2 * part) as f64
+}
+
 /// A training in a world: which settings, and which seed.
 pub(super) struct Levels<'a> {
     pub(super) world: &'a World,
@@ -104,10 +114,9 @@ impl Levels<'_> {
 
     /// Independent pairs, fresh in every step; `stream` tells trainings apart that must not see the same.
     pub(super) fn fresh_pairs(&self, stream: u64) -> impl Pairs {
-        let (from, to) = (self.world.from.clone(), self.world.to.clone());
+        let world = self.world.clone();
         PairsFn::new(&[self.world.dimension()], self.seed ^ stream << 32, move |rng, rows| {
-            let z0 = from.sample(rows, rng).mapv(|v| v as f32);
-            Ok((z0, to.sample(rows, rng).mapv(|v| v as f32)))
+            world.pairs(rows, rng)
         })
     }
 

@@ -153,8 +153,8 @@ fn in_the_plane(
     progress: &mut dyn FnMut(&str),
 ) -> Result<()> {
     let levels = Levels { world, config: &config.plane, seed };
-    let starts = world.starts(config.paths, seed);
-    let drawn = world.starts(plane::POINTS, seed ^ 0x5eed_0002);
+    let starts = world.starts(config.paths, seed)?;
+    let drawn = world.starts(plane::POINTS, seed ^ 0x5eed_0002)?;
     let mut note = |name: &str, field: &dyn VelocityField, drawn_as: Option<&str>| -> Result<()> {
         let name = format!("2-D: {name}");
         let measures = world.measure(field, starts.view())?;
@@ -186,7 +186,7 @@ fn in_ten_dimensions(
     progress: &mut dyn FnMut(&str),
 ) -> Result<()> {
     let levels = Levels { world, config: &config.ten, seed };
-    let starts = world.starts(config.paths, seed);
+    let starts = world.starts(config.paths, seed)?;
     let mut note = |name: String, field: &dyn VelocityField| -> Result<()> {
         let measures = world.measure(field, starts.view())?;
         tell(seed, &name, &measures, progress);

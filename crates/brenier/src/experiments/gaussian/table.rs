@@ -104,7 +104,7 @@ fn one_seed(
     progress: &mut dyn FnMut(&str),
 ) -> Result<Vec<(String, Measures)>> {
     let levels = Levels { world, config: &config.levels, seed };
-    let starts = world.starts(config.paths, seed);
+    let starts = world.starts(config.paths, seed)?;
     let mut all = Vec::new();
     let mut note = |name: &str, field: &dyn VelocityField| -> Result<()> {
         let found = world.measure(field, starts.view())?;
@@ -133,7 +133,7 @@ fn picture(config: &LevelsConfig, seed: u64) -> Result<Vec<Sketch>> {
     let levels = Levels { world: &world, config, seed };
     let first = levels.first()?;
     let second = levels.next(&first, 2)?;
-    let starts = world.starts(plane::POINTS, seed);
+    let starts = world.starts(plane::POINTS, seed)?;
     let flows: [(&str, &dyn VelocityField); 3] =
         [("optimal transport", &world.optimal), ("1-RF", &first), ("2-RF", &second)];
     flows.into_iter().map(|(name, field)| Sketch::of(name, field, starts.view())).collect()

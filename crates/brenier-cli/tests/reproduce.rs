@@ -33,8 +33,75 @@ fn additive_prints_one_json_table_and_writes_its_figures() {
     assert_ne!(other.stdout, done.stdout);
 }
 
+/// Runs an experiment at quick scale into a folder: its table, and what was said on the way.
+fn quick(name: &str, folder: &std::path::Path) -> (serde_json::Value, String) {
+    let folder = folder.to_str().unwrap();
+    let args = [
+        "reproduce",
+        name,
+        "--scale",
+        "quick",
+        "--seeds",
+        "1",
+        "--seed",
+        "3",
+        "--format",
+        "json",
+        "-o",
+        folder,
+    ];
+    let done = brenier(&args);
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert_eq!(done.status.code(), Some(0), "{said}");
+    (serde_json::from_slice(&done.stdout).unwrap(), said)
+}
+
+fn mean(table: &serde_json::Value, method: &str, metric: &str) -> f64 {
+    let rows = table["rows"].as_array().unwrap();
+    let row = rows.iter().find(|row| row["method"] == method && row["metric"] == metric);
+    row.unwrap_or_else(|| panic!("no {method}, {metric}"))["mean"].as_f64().unwrap()
+}
+
+#[test]
+fn gaussian_goes_on_from_the_seeds_that_are_finished() {
+    let folder = tempfile::tempdir().unwrap();
+    let (table, said) = quick("gaussian", folder.path());
+    assert!(said.contains("seed 3, 2-RF: action gap"), "{said}");
+    assert_eq!(table["rows"][0]["paper"], 27.8976);
+    let error = |method| mean(&table, method, "relative field error");
+    assert!(error("2-RF") < 0.5 * error("1-RF"));
+    for file in ["gaussian.json", "gaussian-plane.svg", "parts/gaussian-3.json", "parts/gaussian-plane.json"]
+    {
+        assert!(folder.path().join(file).exists(), "{file}");
+    }
+    let (again, said) = quick("gaussian", folder.path());
+    assert_eq!(again, table);
+    assert!(!said.contains("seed 3"), "nothing is trained twice: {said}");
+}
+
+#[test]
+fn field_mismatch_gives_a_correlation_and_its_figure() {
+    let folder = tempfile::tempdir().unwrap();
+    let (table, _) = quick("field-mismatch", folder.path());
+    assert!(mean(&table, "all learned flows", "Pearson correlation of RAE and RFE") > 0.7);
+    assert!(folder.path().join("field-mismatch.svg").exists());
+}
+
+#[test]
+fn rotated_gaussian_tells_straight_from_optimal() {
+    let folder = tempfile::tempdir().unwrap();
+    let (table, _) = quick("rotated-gaussian", folder.path());
+    let gap = |method: &str| mean(&table, &format!("2-D: {method}"), "action gap");
+    assert!((gap("exact Reflow of exact 1-RF") - 0.6507).abs() < 1e-3);
+    assert!(gap("2-RF") > 2.0 * gap("OT-coupled 2-RF").abs());
+    for file in ["rotated-gaussian-plane.svg", "rotated-gaussian-groups.svg"] {
+        assert!(folder.path().join(file).exists(), "{file}");
+    }
+}
+
 #[test]
 fn wrong_usage_is_2_and_failure_is_1() {
+    assert_eq!(brenier(&["reproduce", "gaussian", "--seeds", "0"]).status.code(), Some(2));
     assert_eq!(brenier(&["reproduce", "nonsense"]).status.code(), Some(2));
     assert_eq!(brenier(&["unheard-of"]).status.code(), Some(2));
     assert_eq!(brenier(&["--version"]).status.code(), Some(0));

@@ -1,15 +1,20 @@
-//! The paper's tables and figures, one file each.
+//! The paper's tables and figures, a file or a folder each.
 //!
 //! Every experiment gives one long table, whatever it measures, with the paper's figure beside ours where the
 //! paper has one; and its figures as SVG.
 
 mod additive;
 mod gaussian;
+mod store;
 
 use serde::{Deserialize, Serialize};
 
 pub use additive::{AdditiveConfig, additive};
-pub use gaussian::{GaussianConfig, Scale, gaussian};
+pub use gaussian::{
+    GaussianConfig, LevelsConfig, MismatchConfig, RotatedConfig, Scale, field_mismatch, gaussian,
+    rotated_gaussian,
+};
+pub use store::Store;
 
 /// What an experiment found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -50,7 +50,7 @@ pub use attribute::{
     Verdict, gauss_legendre,
 };
 pub use error::{Error, Result};
-pub use evaluate::relative_attribution_error;
+pub use evaluate::{neighbourhood_preservation, relative_attribution_error};
 pub use fingerprint::{fingerprint, fingerprint_row};
 pub use flow::{FieldFn, VelocityField};
 pub use path::{

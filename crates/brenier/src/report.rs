@@ -4,8 +4,10 @@ mod chart;
 mod files;
 mod grid;
 mod page;
+mod panels;
 
 pub use chart::{Chart, Mark, Scale, Series};
 pub use files::save_explanations;
 pub use grid::image_grid;
 pub use page::{Report, ReportExample, ReportTable};
+pub use panels::{Axes, Panels};

@@ -5,7 +5,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use brenier::engine::{EngineConfig, EngineKind};
-use brenier::experiments::{AdditiveConfig, Figure, GaussianConfig, Scale, Table, additive, gaussian};
+use brenier::experiments::{
+    AdditiveConfig, Figure, GaussianConfig, MismatchConfig, RotatedConfig, Scale, Store, Table, additive,
+    field_mismatch, gaussian, rotated_gaussian,
+};
 use clap::{Args, ValueEnum};
 
 use crate::args::Format;
@@ -19,12 +22,17 @@ pub(crate) struct Reproduce {
     /// How the table is printed
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
-    /// Folder for the table (JSON) and the figures (SVG)
+    /// Folder for the table (JSON) and the figures (SVG); finished seeds are kept in it, and taken from it when
+    /// the same is asked again
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
     /// Seed of everything that is drawn
     #[arg(long, default_value_t = 0)]
     seed: u64,
+    /// Seeds over which is averaged, from the first on, where something is trained; as many as the scale has
+    /// where not given
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    seeds: Option<u64>,
     /// How much is trained, where something is
     #[arg(long, value_enum, default_value = "full")]
     scale: Size,
@@ -56,17 +64,36 @@ enum Experiment {
     Additive,
     /// Appendix F.2: rectified flows of three levels and with optimal coupling between Gaussians, d = 10
     Gaussian,
+    /// The same for covariances with different axes, where straight is not optimal: d = 2 and d = 10
+    RotatedGaussian,
+    /// Appendix F.3: attribution error against field error, and neighbourhoods along the path, d = 10
+    FieldMismatch,
 }
 
 /// Runs the experiment, prints its table and writes its files.
 pub(crate) fn run(args: &Reproduce) -> Result<()> {
+    let engine = EngineConfig { kind: args.engine, ..EngineConfig::default() };
+    let store = match &args.output {
+        Some(folder) => Store::in_folder(folder.join("parts")),
+        None => Store::nowhere(),
+    };
+    let mut progress = |line: &str| output::print_progress(line);
     let (table, figures) = match args.name {
         Experiment::Additive => additive(&AdditiveConfig { seed: args.seed, ..AdditiveConfig::default() })?,
         Experiment::Gaussian => {
-            let engine = EngineConfig { kind: args.engine, ..EngineConfig::default() };
-            let config =
-                GaussianConfig { first_seed: args.seed, ..GaussianConfig::at(args.scale.into(), engine) };
-            (gaussian(&config, &mut |line| output::print_progress(line))?, Vec::new())
+            let mut config = GaussianConfig::at(args.scale.into(), &engine);
+            (config.first_seed, config.seeds) = (args.seed, args.seeds.unwrap_or(config.seeds));
+            gaussian(&config, &store, &mut progress)?
+        }
+        Experiment::RotatedGaussian => {
+            let mut config = RotatedConfig::at(args.scale.into(), &engine);
+            (config.first_seed, config.seeds) = (args.seed, args.seeds.unwrap_or(config.seeds));
+            rotated_gaussian(&config, &store, &mut progress)?
+        }
+        Experiment::FieldMismatch => {
+            let mut config = MismatchConfig::at(args.scale.into(), &engine);
+            (config.first_seed, config.seeds) = (args.seed, args.seeds.unwrap_or(config.seeds));
+            field_mismatch(&config, &store, &mut progress)?
         }
     };
     if let Some(folder) = &args.output {

@@ -23,6 +23,8 @@ pub enum Mark {
     Dots,
     /// A dashed line alone, for what theory says.
     Dashed,
+    /// A thin line alone, for one of many paths.
+    Thin,
 }
 
 /// Points under one name.
@@ -51,68 +53,90 @@ pub struct Chart {
     pub series: Vec<Series>,
 }
 
-const WIDTH: f64 = 800.0;
-const HEIGHT: f64 = 460.0;
-const LEFT: f64 = 84.0;
-const RIGHT: f64 = 560.0;
-const TOP: f64 = 48.0;
-const BOTTOM: f64 = 400.0;
 /// Okabe and Ito's colours, told apart by colour-blind readers too.
 const PALETTE: [&str; 8] =
     ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999"];
 
+/// Where a chart stands in its picture: the edges of the plot. Labels are outside of them.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Frame {
+    pub(super) left: f64,
+    pub(super) right: f64,
+    pub(super) top: f64,
+    pub(super) bottom: f64,
+}
+
+/// The frame of a chart that stands alone, with its legend to the right.
+const ALONE: Frame = Frame { left: 84.0, right: 560.0, top: 48.0, bottom: 400.0 };
+
 impl Chart {
     /// The chart as SVG.
     pub fn svg(&self) -> String {
-        let x = Axis::new(self.x.1, self.series.iter().flat_map(|s| s.points.iter().map(|p| p.0)));
-        let y = Axis::new(self.y.1, self.series.iter().flat_map(|s| s.points.iter().map(|p| p.1)));
-        let across = |value: f64| LEFT + (RIGHT - LEFT) * x.place(value);
-        let up = |value: f64| BOTTOM - (BOTTOM - TOP) * y.place(value);
-        let mut svg = format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" font-family=\"sans-serif\" \
-             font-size=\"13\">\n<rect width=\"{WIDTH}\" height=\"{HEIGHT}\" fill=\"white\"/>\n"
-        );
+        let (x, y) = self.axes();
+        let mut body = self.draw(ALONE, &x, &y);
+        body.push_str(&self.legend(ALONE.right + 14.0, ALONE.top + 8.0));
+        picture(800.0, 460.0, &body)
+    }
+
+    /// The axes that just hold the series.
+    pub(super) fn axes(&self) -> (Axis, Axis) {
+        (
+            Axis::new(self.x.1, self.series.iter().flat_map(|s| s.points.iter().map(|p| p.0))),
+            Axis::new(self.y.1, self.series.iter().flat_map(|s| s.points.iter().map(|p| p.1))),
+        )
+    }
+
+    /// The heading, the axes and the series in a frame.
+    pub(super) fn draw(&self, frame: Frame, x: &Axis, y: &Axis) -> String {
+        let Frame { left, right, top, bottom } = frame;
+        let across = |value: f64| left + (right - left) * x.place(value);
+        let up = |value: f64| bottom - (bottom - top) * y.place(value);
+        let mut svg = String::new();
         // Writing to a string cannot fail.
         let mut text = |line: String| _ = writeln!(svg, "{line}");
-        text(format!("<text x=\"{LEFT}\" y=\"26\" font-size=\"16\">{}</text>", escape(&self.title)));
+        text(format!(
+            "<text x=\"{left}\" y=\"{}\" font-size=\"16\">{}</text>",
+            top - 22.0,
+            escape(&self.title)
+        ));
         for (value, label) in x.ticks() {
             let at = across(value);
             text(format!(
-                "<line x1=\"{at:.1}\" y1=\"{TOP}\" x2=\"{at:.1}\" y2=\"{BOTTOM}\" stroke=\"#e4e4e4\"/>"
+                "<line x1=\"{at:.1}\" y1=\"{top}\" x2=\"{at:.1}\" y2=\"{bottom}\" stroke=\"#e4e4e4\"/>"
             ));
             text(format!(
                 "<text x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{label}</text>",
-                BOTTOM + 20.0
+                bottom + 20.0
             ));
         }
         for (value, label) in y.ticks() {
             let at = up(value);
             text(format!(
-                "<line x1=\"{LEFT}\" y1=\"{at:.1}\" x2=\"{RIGHT}\" y2=\"{at:.1}\" stroke=\"#e4e4e4\"/>"
+                "<line x1=\"{left}\" y1=\"{at:.1}\" x2=\"{right}\" y2=\"{at:.1}\" stroke=\"#e4e4e4\"/>"
             ));
             text(format!(
                 "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{label}</text>",
-                LEFT - 8.0,
+                left - 8.0,
                 at + 4.0
             ));
         }
         text(format!(
-            "<rect x=\"{LEFT}\" y=\"{TOP}\" width=\"{}\" height=\"{}\" fill=\"none\" stroke=\"#555\"/>",
-            RIGHT - LEFT,
-            BOTTOM - TOP
+            "<rect x=\"{left}\" y=\"{top}\" width=\"{}\" height=\"{}\" fill=\"none\" stroke=\"#555\"/>",
+            right - left,
+            bottom - top
         ));
         text(format!(
             "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
-            0.5 * (LEFT + RIGHT),
-            HEIGHT - 16.0,
+            0.5 * (left + right),
+            bottom + 44.0,
             escape(&self.x.0)
         ));
         text(format!(
-            "<text transform=\"translate(20 {}) rotate(-90)\" text-anchor=\"middle\">{}</text>",
-            0.5 * (TOP + BOTTOM),
+            "<text transform=\"translate({} {}) rotate(-90)\" text-anchor=\"middle\">{}</text>",
+            left - 64.0,
+            0.5 * (top + bottom),
             escape(&self.y.0)
         ));
-        let mut row = TOP + 8.0;
         for series in &self.series {
             let colour = PALETTE[series.colour % PALETTE.len()];
             let drawn: Vec<(f64, f64)> = series
@@ -121,57 +145,83 @@ impl Chart {
                 .filter(|(a, b)| x.shows(*a) && y.shows(*b))
                 .map(|&(a, b)| (across(a), up(b)))
                 .collect();
-            let dash = if series.mark == Mark::Dashed { " stroke-dasharray=\"6 4\"" } else { "" };
             if series.mark != Mark::Dots {
                 let line: Vec<String> = drawn.iter().map(|(a, b)| format!("{a:.1},{b:.1}")).collect();
+                let (width, dash) = series.mark.stroke();
                 text(format!(
-                    "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.6\"{dash}/>",
+                    "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"{width}\"{dash}/>",
                     line.join(" ")
                 ));
             }
-            if series.mark != Mark::Dashed {
+            if matches!(series.mark, Mark::Line | Mark::Dots) {
                 for (a, b) in &drawn {
                     let fade = if series.mark == Mark::Dots { " fill-opacity=\"0.5\"" } else { "" };
                     text(format!("<circle cx=\"{a:.1}\" cy=\"{b:.1}\" r=\"2.6\" fill=\"{colour}\"{fade}/>"));
                 }
             }
-            if !series.name.is_empty() {
-                let key = RIGHT + 14.0;
-                match series.mark {
-                    Mark::Dots => {
-                        text(format!(
-                            "<circle cx=\"{}\" cy=\"{row}\" r=\"3\" fill=\"{colour}\"/>",
-                            key + 11.0
-                        ));
-                    }
-                    _ => text(format!(
-                        "<line x1=\"{key}\" y1=\"{row}\" x2=\"{}\" y2=\"{row}\" stroke=\"{colour}\" stroke-width=\"2\"{dash}/>",
-                        key + 22.0
-                    )),
-                }
-                text(format!(
-                    "<text x=\"{}\" y=\"{}\" font-size=\"12\">{}</text>",
-                    key + 28.0,
-                    row + 4.0,
-                    escape(&series.name)
-                ));
-                row += 20.0;
-            }
         }
-        svg.push_str("</svg>\n");
+        svg
+    }
+
+    /// The names of the series, a line each, from this corner down.
+    pub(super) fn legend(&self, key: f64, mut row: f64) -> String {
+        let mut svg = String::new();
+        for series in self.series.iter().filter(|series| !series.name.is_empty()) {
+            let colour = PALETTE[series.colour % PALETTE.len()];
+            // Writing to a string cannot fail.
+            _ = match series.mark {
+                Mark::Dots => {
+                    writeln!(svg, "<circle cx=\"{}\" cy=\"{row}\" r=\"3\" fill=\"{colour}\"/>", key + 11.0)
+                }
+                mark => writeln!(
+                    svg,
+                    "<line x1=\"{key}\" y1=\"{row}\" x2=\"{}\" y2=\"{row}\" stroke=\"{colour}\" stroke-width=\"2\"{}/>",
+                    key + 22.0,
+                    mark.stroke().1
+                ),
+            };
+            _ = writeln!(
+                svg,
+                "<text x=\"{}\" y=\"{}\" font-size=\"12\">{}</text>",
+                key + 28.0,
+                row + 4.0,
+                escape(&series.name)
+            );
+            row += 20.0;
+        }
         svg
     }
 }
 
-fn escape(text: &str) -> String {
+impl Mark {
+    /// The width of the line, and its dashes as an attribute.
+    fn stroke(self) -> (f64, &'static str) {
+        match self {
+            Mark::Dashed => (1.6, " stroke-dasharray=\"6 4\""),
+            Mark::Thin => (0.8, ""),
+            Mark::Line | Mark::Dots => (1.6, ""),
+        }
+    }
+}
+
+/// A whole SVG file.
+pub(super) fn picture(width: f64, height: f64, body: &str) -> String {
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" font-family=\"sans-serif\" \
+         font-size=\"13\">\n<rect width=\"{width}\" height=\"{height}\" fill=\"white\"/>\n{body}</svg>\n"
+    )
+}
+
+pub(super) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 /// The range of an axis in its own coordinate: the value, or its decimal logarithm.
-struct Axis {
-    scale: Scale,
-    low: f64,
-    high: f64,
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Axis {
+    pub(super) scale: Scale,
+    pub(super) low: f64,
+    pub(super) high: f64,
 }
 
 impl Axis {
@@ -208,7 +258,8 @@ impl Axis {
         (self.coordinate(value) - self.low) / (self.high - self.low)
     }
 
-    /// Values with their labels: round numbers, or powers of ten (of two, where there is less than two decades).
+    /// Values with their labels: round numbers, or powers of ten. Where there are few of these: powers of two for
+    /// counts, and otherwise 1, 2 and 5 times powers of ten.
     fn ticks(&self) -> Vec<(f64, String)> {
         let span = self.high - self.low;
         match self.scale {
@@ -229,6 +280,17 @@ impl Axis {
                 let every = (span / 8.0).ceil().max(1.0) as usize;
                 let decades = self.low.ceil() as i32..=self.high.floor() as i32;
                 decades.step_by(every).map(|k| (10.0_f64.powi(k), format!("1e{k}"))).collect()
+            }
+            Scale::Log if self.low < -0.1 => {
+                let decades = self.low.floor() as i32..=self.high.ceil() as i32;
+                // Less than a decade has a few more.
+                let marks: &[f64] =
+                    if span < 1.0 { &[1.0, 1.5, 2.0, 3.0, 5.0, 7.0] } else { &[1.0, 2.0, 5.0] };
+                decades
+                    .flat_map(|k| marks.iter().map(move |m| m * 10.0_f64.powi(k)))
+                    .filter(|v| (self.low..=self.high).contains(&v.log10()))
+                    .map(|v| (v, format!("{}", (v * 1e9).round() / 1e9)))
+                    .collect()
             }
             Scale::Log => {
                 let twos =

@@ -13,7 +13,7 @@ use crate::report::{Chart, Mark, Scale, Series, image_grid};
 use crate::train::{Progress, save_whole};
 
 /// Writes a file whole or not at all.
-pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
+pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
     let unwritable = |e: std::io::Error| Error::Write { path: path.to_owned(), source: e.into() };
     let mut temporary = path.as_os_str().to_owned();
     temporary.push(".new");
@@ -28,7 +28,7 @@ pub(super) fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
 }
 
 /// The folder, made where it is missing.
-pub(super) fn make_folder(path: &Path) -> Result<()> {
+pub(crate) fn make_folder(path: &Path) -> Result<()> {
     std::fs::create_dir_all(path).map_err(|e| Error::Write { path: path.to_owned(), source: e.into() })
 }
 

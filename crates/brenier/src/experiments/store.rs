@@ -1,0 +1,96 @@
+//! Finished parts of an experiment, kept in a folder so that an interrupted run does not lose them.
+//!
+//! A part is what one seed found, or what a figure needs: plain numbers, written as JSON the moment they are
+//! there, beside the settings that they came from. A run that finds a part of the same settings takes it, to
+//! the bit; one of other settings is made again.
+
+use std::path::{Path, PathBuf};
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::runs::{make_folder, write_whole};
+use crate::{Error, Result};
+
+/// Where finished parts are kept.
+#[derive(Debug, Clone, Default)]
+pub struct Store {
+    folder: Option<PathBuf>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Part {
+    settings: Value,
+    result: Value,
+}
+
+impl Store {
+    /// Nowhere: every run makes everything.
+    pub fn nowhere() -> Store {
+        Store { folder: None }
+    }
+
+    /// In a folder, which is made when the first part is finished.
+    pub fn in_folder(folder: impl Into<PathBuf>) -> Store {
+        Store { folder: Some(folder.into()) }
+    }
+
+    /// The part of this name: the one that was kept, if it has the same settings, or else a new one.
+    ///
+    /// # Errors
+    /// What `make` says, and a folder that cannot be written to. A file that is no part counts as none.
+    pub(super) fn part<T: Serialize + DeserializeOwned>(
+        &self,
+        name: &str,
+        settings: &impl Serialize,
+        make: impl FnOnce() -> Result<T>,
+    ) -> Result<T> {
+        let Some(folder) = &self.folder else { return make() };
+        let path = folder.join(format!("{name}.json"));
+        let unwritable = |e: serde_json::Error| Error::Write { path: path.clone(), source: e.into() };
+        let settings = serde_json::to_value(settings).map_err(unwritable)?;
+        if let Some(kept) = read(&path).filter(|part| part.settings == settings)
+            && let Ok(result) = serde_json::from_value(kept.result)
+        {
+            return Ok(result);
+        }
+        let made = make()?;
+        let part = Part { settings, result: serde_json::to_value(&made).map_err(unwritable)? };
+        make_folder(folder)?;
+        write_whole(&path, &serde_json::to_vec(&part).map_err(unwritable)?)?;
+        Ok(made)
+    }
+}
+
+fn read(path: &Path) -> Option<Part> {
+    serde_json::from_slice(&std::fs::read(path).ok()?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_is_made_once_for_its_settings() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::in_folder(folder.path().join("parts"));
+        let mut made = 0;
+        let mut ask = |store: &Store, settings: &[u64]| {
+            store
+                .part("seed-0", &settings, || {
+                    made += 1;
+                    Ok(vec![0.1 + 0.2, f64::from(made)])
+                })
+                .unwrap()
+        };
+        let first = ask(&store, &[1, 2]);
+        assert_eq!(ask(&store, &[1, 2]), first, "kept, to the bit");
+        assert_eq!(ask(&store, &[1, 3])[1], 2.0, "other settings");
+        std::fs::write(folder.path().join("parts/seed-0.json"), "{\"settings\": [1, 3], ").unwrap();
+        assert_eq!(ask(&store, &[1, 3])[1], 3.0, "half a file is none");
+        assert_eq!(ask(&Store::nowhere(), &[1, 3])[1], 4.0);
+        let failed: Result<f64> = store.part("other", &1, || Err(Error::Zero { what: "it" }));
+        assert!(failed.is_err() && !folder.path().join("parts/other.json").exists());
+    }
+}

@@ -50,9 +50,12 @@ pub(super) struct Measures {
     pub(super) curvature: f64,
 }
 
+/// One number of the measures.
+type Reading = fn(&Measures) -> f64;
+
 impl Measures {
     /// The measures as they are called in tables.
-    pub(super) const METRICS: [(&'static str, fn(&Measures) -> f64); 4] = [
+    pub(super) const METRICS: [(&'static str, Reading); 4] = [
         ("action gap", |m| m.action_gap),
         ("relative field error", |m| m.field_error),
         ("curvature proxy", |m| m.curvature),

@@ -10,7 +10,7 @@
 //!
 //! **The same seed gives the same weights, to the bit**, for any number of workers and however often the run is
 //! interrupted: what step `s` draws follows from the seed and `s`, micro-batches have a fixed size, sums a fixed
-//! order, and a [checkpoint](checkpoint) holds everything else. (Engines differ from each other in last bits.)
+//! order, and a checkpoint holds everything else. (Engines differ from each other in last bits.)
 
 mod adamw;
 mod checkpoint;

@@ -50,9 +50,12 @@ pub(super) struct Measures {
     pub(super) curvature: f64,
 }
 
+/// A measure by the name that it has in tables.
+type Metric = (&'static str, fn(&Measures) -> f64);
+
 impl Measures {
-    /// The measures as they are called in tables.
-    pub(super) const METRICS: [(&'static str, fn(&Measures) -> f64); 4] = [
+    /// All measures.
+    pub(super) const METRICS: [Metric; 4] = [
         ("action gap", |m| m.action_gap),
         ("relative field error", |m| m.field_error),
         ("curvature proxy", |m| m.curvature),

@@ -10,9 +10,10 @@
 //! out, and the rest is stretched by `L W^-1`, where `L` and `W` are the Cholesky factors of `S0` and of what is there.
 //! The shape of the distribution changes by `d / n`. Only the reference is touched: of the data nothing is assumed.
 //!
-//! For an affine field fitted by least squares to 60,000 pairs this halves the squared error of the flow's ends; mirroring `z0` alone
-//! gives a factor of 1.5, and mirroring whole pairs through both means is worse than drawing afresh (by 1.8): the
-//! noise of the linear part is even in a pair, so that two mirrored pairs tell no more of it than one.
+//! For an affine field fitted by least squares to 60,000 pairs this halves the squared error of the flow's ends;
+//! mirroring `z0` alone gives a factor of 1.5, and mirroring whole pairs through both means is worse than drawing
+//! afresh (by 1.8): the noise of the linear part is even in a pair, so that two mirrored pairs tell no more of it
+//! than one.
 
 use nalgebra::{Cholesky, DMatrix};
 use ndarray::{Array2, ArrayView2, Axis};

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! The expectation of `A*` is W2^2, so the gap is the paper's without the noise of which starts were drawn (0.2 for
-//! a single path), most of all as the starts have exact first and second moments. The endpoint gap is what an exact Reflow of the flow would have as its action
-//! gap: it separates *optimal* from *straight*.
+//! a single path), most of all as the starts have exact first and second moments. The endpoint gap is what an exact
+//! Reflow of the flow would have as its action gap: it separates *optimal* from *straight*.
 
 use ndarray::{Array1, Array2, ArrayView2};
 use rand::SeedableRng;

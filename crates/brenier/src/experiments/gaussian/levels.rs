@@ -11,7 +11,7 @@
 //! hidden layer steered by the time: `silu(z) - silu(-z) = z`, so it holds every affine field whose axes do not
 //! turn *exactly*), `N` is large, and the learning rate stays up while the weights are averaged over the last part
 //! of the run: a rate that falls to nothing averages over the last few hundred steps only. References are matched
-//! to each batch ([`matched`](super::matching::matched)), which halves `sigma^2`.
+//! to each batch ([`matched`](super::matching::matched)), which saves about half of the pairs.
 //!
 //! **Later levels learn from a flow's own ends**, which are a function of the start: there is no noise to average
 //! away, and a short training from the last level's weights, with a rate that falls to nothing, is enough.

@@ -50,9 +50,10 @@ impl GaussianConfig {
     }
 }
 
-const FIRST_STEPS: u64 = 8000;
+/// The first level sees 160 million pairs: what is left of their noise is what is left after Reflow.
+const FIRST_STEPS: u64 = 40_000;
 const FIRST_BATCH: usize = 4096;
-const LATER_STEPS: u64 = 3000;
+const LATER_STEPS: u64 = 5000;
 
 /// Runs the experiment: its table, and the picture of the same in the plane. `progress` is told what has been done.
 pub fn gaussian(

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! The expectation of `A*` is W2^2, so the gap is the paper's without the noise of which starts were drawn (0.2 for
-//! a single path), most of all as the starts have exact first and second moments. The endpoint gap is what an exact Reflow of the flow would have as its action
-//! gap: it separates *optimal* from *straight*.
+//! a single path), most of all as the starts have exact first and second moments. The endpoint gap is what an exact
+//! Reflow of the flow would have as its action gap: it separates *optimal* from *straight*.
 
 use ndarray::{Array1, Array2, ArrayView2};
 use rand::SeedableRng;
@@ -50,12 +50,12 @@ pub(super) struct Measures {
     pub(super) curvature: f64,
 }
 
-/// One number of the measures.
-type Reading = fn(&Measures) -> f64;
+/// A measure by the name that it has in tables.
+type Metric = (&'static str, fn(&Measures) -> f64);
 
 impl Measures {
-    /// The measures as they are called in tables.
-    pub(super) const METRICS: [(&'static str, Reading); 4] = [
+    /// All measures.
+    pub(super) const METRICS: [Metric; 4] = [
         ("action gap", |m| m.action_gap),
         ("relative field error", |m| m.field_error),
         ("curvature proxy", |m| m.curvature),

@@ -11,6 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use ndarray::ArrayView1;
 use serde::Serialize;
 
+use super::heat_map::{credit_scales, shown_range};
 use crate::attribute::{Certificate, Explanation, Frames};
 use crate::error::{Error, Result};
 
@@ -80,6 +81,8 @@ struct PageData<'a> {
 struct PageExample<'a> {
     name: &'a str,
     input: Packed,
+    /// The values shown as black and as white.
+    range: (f64, f64),
     methods: Vec<PageMethod<'a>>,
 }
 
@@ -87,6 +90,8 @@ struct PageExample<'a> {
 struct PageMethod<'a> {
     certificate: &'a Certificate,
     values: Packed,
+    /// The credit that has the full colour.
+    scale: f64,
     errors: Option<Packed>,
     frames: Option<PageFrames<'a>>,
 }
@@ -109,10 +114,14 @@ impl Report {
         let mut examples = Vec::with_capacity(self.examples.len());
         for example in &self.examples {
             let Some((first, _)) = example.explanations.first() else { continue };
-            let methods = example.explanations.iter().map(page_method).collect::<Result<Vec<_>>>()?;
+            let all: Vec<&Explanation> = example.explanations.iter().map(|(e, _)| e).collect();
+            let scales = credit_scales(&all);
+            let pairs = example.explanations.iter().zip(scales);
+            let methods = pairs.map(|(e, scale)| page_method(e, scale)).collect::<Result<Vec<_>>>()?;
             examples.push(PageExample {
                 name: &example.name,
                 input: packed(first.input.view(), 2)?,
+                range: shown_range(first.input.view()),
                 methods,
             });
         }
@@ -148,12 +157,13 @@ impl Report {
     }
 }
 
-fn page_method((explanation, frames): &(Explanation, Option<Frames>)) -> Result<PageMethod<'_>> {
+fn page_method((explanation, frames): &(Explanation, Option<Frames>), scale: f64) -> Result<PageMethod<'_>> {
     let errors = explanation.standard_errors.as_ref().map(|e| packed(e.view(), 2)).transpose()?;
     let frames = frames.as_ref().map(page_frames).transpose()?;
     Ok(PageMethod {
         certificate: &explanation.certificate,
         values: packed(explanation.values.view(), 2)?,
+        scale,
         errors,
         frames,
     })

@@ -43,9 +43,10 @@
     }
     context.putImageData(pixels, 0, 0);
   };
-  const paintState = (target, state, offset = 0) => {
+  const paintState = (target, state, [low, high], offset = 0) => {
     const area = width * height;
-    paint(target, (i) => [0, 1, 2].map((c) => 255 * state[offset + Math.min(c, channels - 1) * area + i]));
+    const shade = (v) => (255 * (v - low)) / (high - low);
+    paint(target, (i) => [0, 1, 2].map((c) => shade(state[offset + Math.min(c, channels - 1) * area + i])));
   };
   // Blue for credit against, red for credit for the score, white for none.
   const diverging = (v) => {
@@ -132,7 +133,7 @@
     return { svg, move: (k) => { mark.setAttribute("cx", x(frames.times[k])); mark.setAttribute("cy", y(frames.scores[k])); } };
   };
 
-  const scrubber = (method, features) => {
+  const scrubber = (method, features, range) => {
     const frames = method.frames;
     const last = frames.times.length - 1;
     const name = method.certificate.method;
@@ -145,7 +146,7 @@
     if (images) {
       const [state, sofar] = [canvas("state of the path"), canvas("credit so far")];
       const scale = largest(summed(credit, last * features));
-      show = (k) => { paintState(state, states, k * features); paintCredit(sofar, summed(credit, k * features), scale); };
+      show = (k) => { paintState(state, states, range, k * features); paintCredit(sofar, summed(credit, k * features), scale); };
       row.append(make("figure", {}, state, make("figcaption", {}, "state")), make("figure", {}, sofar, make("figcaption", {}, "credit so far")));
     } else {
       const figure = make("figure");
@@ -176,19 +177,14 @@
     const row = make("div", { class: "row" });
     if (images) {
       const picture = canvas("input");
-      paintState(picture, input);
+      paintState(picture, input, example.range);
       row.append(make("figure", {}, picture, make("figcaption", {}, "input")));
     }
-    // Methods whose credit sums to the score's change share a unit, and so a scale; others have their own.
-    const sums = images ? maps.map((values) => summed(values)) : maps;
-    const complete = example.methods.map((m) => m.certificate.credit_sum !== undefined && m.certificate.credit_sum !== null);
-    const shared = Math.max(0, ...sums.filter((_, i) => complete[i]).map(largest));
     example.methods.forEach((method, i) => {
-      const scale = complete[i] ? shared : largest(sums[i]);
-      const caption = make("figcaption", {}, ...(images ? [colourBar(scale)] : []), make("strong", {}, method.certificate.method), " ", verdict(method.certificate), facts(method.certificate));
+      const caption = make("figcaption", {}, ...(images ? [colourBar(method.scale)] : []), make("strong", {}, method.certificate.method), " ", verdict(method.certificate), facts(method.certificate));
       if (images) {
         const picture = canvas(`credit by ${method.certificate.method}`);
-        paintCredit(picture, sums[i], scale);
+        paintCredit(picture, summed(maps[i]), method.scale);
         row.append(make("figure", {}, picture, caption));
       } else {
         const errors = method.errors ? unpack(method.errors) : null;
@@ -196,7 +192,7 @@
       }
     });
     const whole = make("article", { id: `example-${number}` }, heading, row);
-    for (const method of example.methods) if (method.frames) whole.append(scrubber(method, input.length));
+    for (const method of example.methods) if (method.frames) whole.append(scrubber(method, input.length, example.range));
     return whole;
   };
 

@@ -7,6 +7,7 @@ mod data_args;
 mod engine_args;
 mod output;
 mod progress;
+mod request;
 mod verbs;
 
 use std::process::ExitCode;

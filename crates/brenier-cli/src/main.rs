@@ -8,6 +8,7 @@ mod engine_args;
 mod output;
 mod progress;
 mod request;
+mod run_args;
 mod verbs;
 
 use std::process::ExitCode;

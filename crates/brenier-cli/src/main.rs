@@ -7,6 +7,8 @@ mod data_args;
 mod engine_args;
 mod output;
 mod progress;
+mod request;
+mod run_args;
 mod verbs;
 
 use std::process::ExitCode;

@@ -1,12 +1,7 @@
 //! `brenier explain`: credit for a model's score, by one method or by several.
 
-mod groups;
-mod inputs;
-mod methods;
-mod model;
 mod page;
 mod paths;
-mod surroundings;
 mod table;
 
 use std::path::{Path as FilePath, PathBuf};
@@ -19,15 +14,12 @@ use brenier::{Explanation, ValuePredictor, fingerprint, fingerprint_row};
 use clap::Args;
 use serde::de::DeserializeOwned;
 
-use self::inputs::Inputs;
-use self::methods::methods;
-use self::model::Loaded;
 use self::paths::{GivenPaths, given_paths};
-use self::surroundings::Surroundings;
 use crate::args::Format;
 use crate::data_args::{DataArgs, DataPart};
 use crate::engine_args::EngineArgs;
 use crate::output::{print_data, print_progress};
+use crate::request::{Inputs, Loaded, MethodArgs, ModelArgs, Surroundings, read_inputs, targets};
 
 /// Credit of every feature for a model's score
 #[derive(Debug, Args)]
@@ -55,75 +47,22 @@ pub(crate) struct Explain {
     /// What to explain: images, folders, .npy or .npz arrays (the first axis is the example), rows of tables
     #[arg(required = true, value_name = "INPUT")]
     inputs: Vec<PathBuf>,
-    /// The ONNX model to explain
-    #[arg(short, long, value_name = "FILE")]
-    model: PathBuf,
+    #[command(flatten)]
+    model: ModelArgs,
     /// What to explain: 'predicted', a class index, or one for each input (0,2,1)
     #[arg(long, default_value = "predicted")]
     target: String,
     /// The method, or several with commas between: transport where there is a flow, else ig
     #[arg(long, value_name = "NAME", value_delimiter = ',', conflicts_with = "path")]
     method: Vec<String>,
-    /// Where a path starts, or what stands in for what is left out: zero, mean (of --background), blur, noise,
-    /// an .npy file with one row or one each, or background: the expectation over up to 100 of its rows
-    #[arg(long, value_name = "zero|mean|blur|noise|background|FILE")]
-    baseline: Option<String>,
-    /// Data of the kind the model was trained on, for means, references and neighbours; methods without gradients
-    /// take the expectation over it where no --baseline is given
-    #[arg(long, value_name = "DATA")]
-    background: Option<PathBuf>,
-    /// Number of draws of methods that draw
-    #[arg(long, value_name = "N")]
-    samples: Option<usize>,
-    /// Size of the noise: a fraction of the input's range (smoothgrad), or in its units (gradient-shap)
-    #[arg(long, value_name = "SIZE")]
-    noise: Option<f64>,
-    /// The layer of grad-cam, by the name of its node or value; the last convolution where not given
-    #[arg(long, value_name = "NAME")]
-    layer: Option<String>,
-    /// Number of nearest neighbours of geodesic-ig
-    #[arg(long, value_name = "N")]
-    neighbours: Option<usize>,
-    /// What is left out together: each, patches:8x8, superpixels:50, columns:3-5,9-12, or an .npy file of numbers
-    #[arg(long, value_name = "GROUPS")]
-    groups: Option<String>,
-    /// The window of occlusion along every axis of an input, such as 3,8,8
-    #[arg(long, value_name = "SIZES", value_delimiter = ',')]
-    window: Option<Vec<usize>>,
-    /// Steps of the window; half of it where not given
-    #[arg(long, value_name = "SIZES", value_delimiter = ',')]
-    stride: Option<Vec<usize>>,
-    /// Seed of everything that is drawn
-    #[arg(long, value_name = "SEED", default_value_t = 0)]
-    seed: u64,
+    #[command(flatten)]
+    settings: MethodArgs,
     /// Follow straight pieces through the points of an .npy file ([points, ...]); for one input
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["traces", "baseline"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["traces", "baseline", "flow"])]
     path: Option<PathBuf>,
-    /// Follow a flow backward from each input: an ONNX file with inputs x and t and output v. Given several
-    /// times: the mean over the flows, with standard errors. For ddim: a diffusion model
-    #[arg(short, long, value_name = "FILE", conflicts_with_all = ["path", "traces"])]
-    flow: Vec<PathBuf>,
     /// Follow saved traces, one for each input (with --flow, traces.npz is written to the output folder)
-    #[arg(long, value_name = "FILE", conflicts_with = "baseline")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["baseline", "flow"])]
     traces: Option<PathBuf>,
-    /// Integrate until credit and score agree to this relative tolerance
-    #[arg(long, value_name = "TOLERANCE", conflicts_with_all = ["rule", "steps"])]
-    tolerance: Option<f64>,
-    /// The quadrature rule: left (the paper's), right, midpoint, trapezoid, simpson, gauss-legendre, adaptive
-    #[arg(long)]
-    rule: Option<String>,
-    /// Steps (or nodes) of the rule
-    #[arg(long, value_name = "K")]
-    steps: Option<usize>,
-    /// The output to explain, by name; the first where not given
-    #[arg(long, value_name = "NAME")]
-    output_name: Option<String>,
-    /// The shape of one input where the file leaves it open, such as 3,224,224
-    #[arg(long, value_name = "SIZES", value_delimiter = ',')]
-    input_shape: Option<Vec<usize>>,
-    /// Explain probabilities as they are, not the logits before a final Softmax or Sigmoid
-    #[arg(long)]
-    keep_softmax: bool,
     /// Folder for explanations.npz, explanations.jsonl and report.html
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
@@ -151,22 +90,27 @@ struct Run {
 }
 
 pub(crate) fn run(args: &Explain) -> Result<()> {
-    let methods = methods(args)?;
+    let followed = !args.settings.flow.is_empty() || args.traces.is_some();
+    let default = [if followed { "transport" } else { "ig" }.to_string()];
+    let names = if args.method.is_empty() { &default[..] } else { &args.method };
+    let methods = args.settings.methods(names, args.traces.is_some())?;
     for name in methods.iter().map(Method::name) {
         if let Some(folder) = folder(args, &name, methods.len()) {
             refuse_to_overwrite(&folder, args.force)?;
         }
     }
-    let model = Loaded::load(args, &methods)?;
+    let needs_gradients = args.path.is_some() || methods.iter().any(Method::needs_gradients);
+    let model = Loaded::load(&args.model, &args.engine, needs_gradients)?;
     for notice in model.values().notices() {
         print_progress(&format!("notice: {notice}"));
     }
-    let said = Said::of(&args.model);
+    let said = Said::of(&args.model.model);
     let columns = said.columns.clone();
     let options = OpenOptions { part: args.part.into(), columns, ..args.data_args.options() };
-    let Inputs { rows: inputs, names, features } = inputs::read(&args.inputs, &options, model.values())?;
-    let targets = inputs::targets(&args.target, model.values(), &inputs)?;
-    let surroundings = Surroundings::read(args, &options, model.values(), inputs.nrows())?;
+    let Inputs { rows: inputs, names, features } = read_inputs(&args.inputs, &options, model.values())?;
+    let targets = targets(&args.target, model.values(), &inputs)?;
+    let surroundings =
+        Surroundings::read(&args.settings, &args.engine, &options, model.values(), inputs.nrows())?;
     let mut runs = Vec::with_capacity(methods.len());
     for method in &methods {
         let name = method.name();
@@ -246,10 +190,10 @@ fn sign(
     names: &[String],
     explanations: &mut [Explanation],
 ) -> Result<()> {
-    let model_hash = file_hash(&args.model)?;
-    let flow_hash = match (method, args.flow.as_slice()) {
+    let model_hash = file_hash(&args.model.model)?;
+    let flow_hash = match (method, args.settings.flow.as_slice()) {
         (Method::Transport(_) | Method::Ddim(_), [_, ..]) => {
-            Some(args.flow.iter().map(|file| file_hash(file)).collect::<Result<Vec<_>>>()?.join(","))
+            Some(args.settings.flow.iter().map(|file| file_hash(file)).collect::<Result<Vec<_>>>()?.join(","))
         }
         _ => None,
     };

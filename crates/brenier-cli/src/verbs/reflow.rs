@@ -9,12 +9,9 @@ use brenier::runs::{ReferenceKind, ReflowRun, reflow};
 use brenier::{Method, Solver, VelocityField};
 use clap::Args;
 
-use super::train::{TrainingArgs, reference, refuse_to_overwrite, report};
-use crate::args::Format;
-use crate::data_args::DataArgs;
-use crate::engine_args::EngineArgs;
+use super::train::reference;
 use crate::output::print_progress;
-use crate::progress::{RunProgress, StopKey};
+use crate::run_args::RunArgs;
 
 /// Straighten a flow: train its next rectification level
 #[derive(Debug, Args)]
@@ -27,9 +24,6 @@ pub(crate) struct Reflow {
     flow: PathBuf,
     /// The data that the flow was trained on
     data: PathBuf,
-    /// The new run's folder
-    #[arg(short, long, value_name = "DIR")]
-    output: PathBuf,
     /// Pairs to generate from the reference
     #[arg(long, value_name = "N", default_value_t = 5000)]
     generated: usize,
@@ -45,36 +39,20 @@ pub(crate) struct Reflow {
     /// The distribution at time 0: normal, uniform, or a data set; as the flow says where not given
     #[arg(long, value_name = "normal|uniform|DATA")]
     reference: Option<String>,
-    /// The part of DATA to train on, where it does not come in parts
-    #[arg(long, value_name = "FRACTION", default_value_t = 0.9)]
-    train_fraction: f64,
-    /// Go on with the run in the folder
-    #[arg(long)]
-    resume: bool,
     #[command(flatten)]
-    training: TrainingArgs,
-    #[command(flatten)]
-    data_args: DataArgs,
-    #[command(flatten)]
-    engine: EngineArgs,
-    /// How the result is printed
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
-    /// Say nothing on the way
-    #[arg(short, long)]
-    quiet: bool,
+    run: RunArgs,
 }
 
 pub(crate) fn run(args: &Reflow) -> Result<()> {
-    refuse_to_overwrite(&args.output, args.resume)?;
+    args.run.check_folder()?;
     let file = if args.flow.is_dir() { args.flow.join("flow.onnx") } else { args.flow.clone() };
     if !file.exists() {
         bail!("there is no flow {}\nhint: finish the run first, or give an ONNX file", file.display());
     }
-    let flow = OnnxFlow::load(&file, &args.engine.config())?;
-    let options = args.data_args.options();
+    let flow = OnnxFlow::load(&file, &args.run.engine.config())?;
+    let options = args.run.data.options();
     let (data, held_out) =
-        Dataset::open_split(&args.data, &options, args.train_fraction, args.training.seed())?;
+        Dataset::open_split(&args.data, &options, args.run.train_fraction, args.run.training.seed)?;
     if data.shape() != flow.shape() {
         bail!(
             "{} has rows of shape {:?}, but the flow was trained on {:?}\nhint: give the data that the flow was trained on",
@@ -99,11 +77,11 @@ pub(crate) fn run(args: &Reflow) -> Result<()> {
         inverted: args.inverted,
         solver,
         reference: kind,
-        half_weights: args.training.half_weights(),
-        training: args.training.config(&data, &args.engine),
+        half_weights: args.run.training.half_weights,
+        training: args.run.training(&data),
     };
-    let mut progress = RunProgress::new(StopKey::listen()?, args.quiet);
+    let mut progress = args.run.progress()?;
     let result =
-        reflow(&flow, &data, &held_out, rows.as_ref(), &run, &args.output, &mut |e| progress.show(e))?;
-    report(&result.outcome, &args.output, args.format)
+        reflow(&flow, &data, &held_out, rows.as_ref(), &run, &args.run.output, &mut |e| progress.show(e))?;
+    args.run.report(&result.outcome)
 }

@@ -38,10 +38,10 @@ pub(super) fn stills(
 pub(super) fn report(args: &Explain, runs: Vec<Run>, names: &[String]) -> Report {
     let total = names.len();
     let mut facts = vec![
-        ("model".to_string(), args.model.display().to_string()),
+        ("model".to_string(), args.model.model.display().to_string()),
         ("inputs".to_string(), total.to_string()),
     ];
-    for flow in &args.flow {
+    for flow in &args.settings.flow {
         facts.push(("flow".to_string(), flow.display().to_string()));
     }
     if total > SHOWN {
@@ -65,6 +65,6 @@ pub(super) fn report(args: &Explain, runs: Vec<Run>, names: &[String]) -> Report
             example.explanations.push((explanation, stills.next().flatten()));
         }
     }
-    let title = format!("Explanations of {}", args.model.display());
+    let title = format!("Explanations of {}", args.model.model.display());
     Report { title, facts, shape, examples, ..Report::default() }
 }

@@ -9,9 +9,8 @@ use brenier::{Explanation, Path, Polyline, Request, Score, TraceConfig, load_tra
 use ndarray::Array2;
 
 use super::Explain;
-use super::methods::rule;
-use super::surroundings::Surroundings;
 use crate::output::print_progress;
+use crate::request::Surroundings;
 
 /// Paths, and how credit is given along them.
 pub(super) struct GivenPaths {
@@ -33,7 +32,7 @@ pub(super) fn given_paths(
             bail!("--path is for one input, but {} are given", inputs.nrows());
         }
         let paths: Vec<Box<dyn Path>> = vec![Box::new(Polyline::read(file)?)];
-        let allocation = Allocation::PathIntegral { rule: rule(args)? };
+        let allocation = Allocation::PathIntegral { rule: args.settings.rule()? };
         return Ok(Some(GivenPaths { method: "path", paths, allocation }));
     }
     let Method::Transport(transport) = method else { return Ok(None) };

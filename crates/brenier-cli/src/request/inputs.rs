@@ -53,15 +53,19 @@ pub(super) fn rows(file: &FilePath, predictor: &ValuePredictor) -> Result<Array2
 }
 
 /// The examples to be explained, with their names.
-pub(super) struct Inputs {
-    pub(super) rows: Array2<f64>,
-    pub(super) names: Vec<String>,
+pub(crate) struct Inputs {
+    pub(crate) rows: Array2<f64>,
+    pub(crate) names: Vec<String>,
     /// The names of the features, where they come from a table.
-    pub(super) features: Vec<String>,
+    pub(crate) features: Vec<String>,
 }
 
 /// The rows of all files and folders that were given, in their order.
-pub(super) fn read(files: &[PathBuf], options: &OpenOptions, predictor: &ValuePredictor) -> Result<Inputs> {
+pub(crate) fn read_inputs(
+    files: &[PathBuf],
+    options: &OpenOptions,
+    predictor: &ValuePredictor,
+) -> Result<Inputs> {
     let (mut parts, mut names, mut features) = (Vec::new(), Vec::new(), Vec::new());
     for file in files {
         let array = file.extension().is_some_and(|end| end == "npy");
@@ -94,7 +98,7 @@ pub(super) fn read(files: &[PathBuf], options: &OpenOptions, predictor: &ValuePr
 }
 
 /// One target for each input.
-pub(super) fn targets(text: &str, predictor: &ValuePredictor, inputs: &Array2<f64>) -> Result<Vec<usize>> {
+pub(crate) fn targets(text: &str, predictor: &ValuePredictor, inputs: &Array2<f64>) -> Result<Vec<usize>> {
     let count = inputs.nrows();
     if text == "predicted" {
         let shape: Vec<usize> =

@@ -1,28 +1,47 @@
 //! The model to explain, loaded for what the methods ask of it: gradients, or values only.
 
-use anyhow::Result;
-use brenier::attribute::Method;
-use brenier::{OnnxPredictor, PredictorConfig, Score, ValuePredictor};
+use std::path::PathBuf;
 
-use super::Explain;
+use anyhow::Result;
+use brenier::{OnnxPredictor, PredictorConfig, Score, ValuePredictor};
+use clap::Args;
+
+use crate::engine_args::EngineArgs;
+
+/// Which model
+#[derive(Debug, Clone, Args)]
+pub(crate) struct ModelArgs {
+    /// The ONNX model to explain
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) model: PathBuf,
+    /// The output to explain, by name; the first where not given
+    #[arg(long, value_name = "NAME")]
+    output_name: Option<String>,
+    /// The shape of one input where the file leaves it open, such as 3,224,224
+    #[arg(long, value_name = "SIZES", value_delimiter = ',')]
+    input_shape: Option<Vec<usize>>,
+    /// Explain probabilities as they are, not the logits before a final Softmax or Sigmoid
+    #[arg(long)]
+    keep_softmax: bool,
+}
 
 /// A model that was loaded.
-pub(super) enum Loaded {
+pub(crate) enum Loaded {
     WithGradients(Box<OnnxPredictor>),
     ValuesOnly(Box<ValuePredictor>),
 }
 
 impl Loaded {
-    /// Loads the model; for its values only where no method asks for more, so that any model will do.
-    pub(super) fn load(args: &Explain, methods: &[Method]) -> Result<Loaded> {
+    /// Loads the model; for its values only where nothing asks for more, so that any model will do.
+    pub(crate) fn load(args: &ModelArgs, engine: &EngineArgs, needs_gradients: bool) -> Result<Loaded> {
         let config = PredictorConfig {
-            engine: args.engine.config(),
+            engine: engine.config(),
             output: args.output_name.clone(),
             input_shape: args.input_shape.clone(),
             keep_final_activation: args.keep_softmax,
             ..PredictorConfig::default()
         };
-        Ok(if args.path.is_some() || methods.iter().any(Method::needs_gradients) {
+        Ok(if needs_gradients {
             Loaded::WithGradients(Box::new(OnnxPredictor::load(&args.model, &config)?))
         } else {
             Loaded::ValuesOnly(Box::new(ValuePredictor::load(&args.model, &config)?))
@@ -30,7 +49,7 @@ impl Loaded {
     }
 
     /// The model for its values.
-    pub(super) fn values(&self) -> &ValuePredictor {
+    pub(crate) fn values(&self) -> &ValuePredictor {
         match self {
             Loaded::WithGradients(model) => model.values_only(),
             Loaded::ValuesOnly(model) => model,
@@ -38,7 +57,7 @@ impl Loaded {
     }
 
     /// The model with its gradients, where it was loaded with them.
-    pub(super) fn with_gradients(&self) -> Option<&OnnxPredictor> {
+    pub(crate) fn with_gradients(&self) -> Option<&OnnxPredictor> {
         match self {
             Loaded::WithGradients(model) => Some(model),
             Loaded::ValuesOnly(_) => None,
@@ -46,7 +65,7 @@ impl Loaded {
     }
 
     /// The model as methods see it.
-    pub(super) fn score(&self) -> &dyn Score {
+    pub(crate) fn score(&self) -> &dyn Score {
         match self {
             Loaded::WithGradients(model) => model.as_ref(),
             Loaded::ValuesOnly(model) => model.as_ref(),

@@ -10,20 +10,22 @@ use brenier::{OnnxPredictor, Score, ValuePredictor, VelocityField};
 use ndarray::Array2;
 use onnx_grad::Model;
 
-use super::methods::baseline;
-use super::{Explain, inputs};
+use super::inputs;
+use super::methods::{MethodArgs, baseline};
+use crate::engine_args::EngineArgs;
 
 /// What methods need besides the model, as it was read.
-pub(super) struct Surroundings {
+pub(crate) struct Surroundings {
     background: Option<Dataset>,
     baselines: Option<Array2<f64>>,
-    pub(super) flows: Vec<OnnxFlow>,
+    pub(crate) flows: Vec<OnnxFlow>,
     diffusion: Option<NoisePredictor>,
 }
 
 impl Surroundings {
-    pub(super) fn read(
-        args: &Explain,
+    pub(crate) fn read(
+        args: &MethodArgs,
+        engine: &EngineArgs,
         options: &OpenOptions,
         predictor: &ValuePredictor,
         count: usize,
@@ -49,14 +51,13 @@ impl Surroundings {
         let mut diffusion = None;
         for file in &args.flow {
             let model = Model::load(file)?;
-            let engine = args.engine.config();
             let shape = if FlowMetadata::of(&model)?.objective == Some(Objective::Ddpm) {
                 if diffusion.is_some() {
                     bail!("{} is a second diffusion model\nhint: give one", file.display());
                 }
-                diffusion.insert(NoisePredictor::new(model, &engine)?).shape().to_vec()
+                diffusion.insert(NoisePredictor::new(model, &engine.config())?).shape().to_vec()
             } else {
-                let flow = OnnxFlow::new(model, &engine)?;
+                let flow = OnnxFlow::new(model, &engine.config())?;
                 let shape = flow.shape().to_vec();
                 flows.push(flow);
                 shape
@@ -72,7 +73,7 @@ impl Surroundings {
         Ok(Surroundings { background, baselines, flows, diffusion })
     }
 
-    pub(super) fn context<'a>(&'a self, model: Option<&'a OnnxPredictor>) -> Context<'a> {
+    pub(crate) fn context<'a>(&'a self, model: Option<&'a OnnxPredictor>) -> Context<'a> {
         Context {
             data: self.background.as_ref(),
             baselines: self.baselines.as_ref().map(|rows| rows.view()),

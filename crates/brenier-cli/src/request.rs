@@ -1,0 +1,13 @@
+//! What is to be explained, and how: the model, its inputs, the methods and what they need besides. Verbs that explain
+//! share these flags and what they mean.
+
+mod groups;
+mod inputs;
+mod methods;
+mod model;
+mod surroundings;
+
+pub(crate) use self::inputs::{Inputs, read_inputs, targets};
+pub(crate) use self::methods::MethodArgs;
+pub(crate) use self::model::{Loaded, ModelArgs};
+pub(crate) use self::surroundings::Surroundings;

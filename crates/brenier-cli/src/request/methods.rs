@@ -1,0 +1,159 @@
+//! Which methods were asked for, with what settings.
+
+use std::path::PathBuf;
+
+use anyhow::{Result, bail};
+use brenier::Rule;
+use brenier::attribute::{Absence, Baseline, Method, Settings};
+
+use clap::Args;
+
+use super::groups::grouping;
+
+/// Background rows over which an expectation is taken.
+const BACKGROUND_ROWS: usize = 100;
+
+/// Settings of the methods
+#[derive(Debug, Clone, Args)]
+pub(crate) struct MethodArgs {
+    /// Where a path starts, or what stands in for what is left out: zero, mean (of --background), blur, noise,
+    /// an .npy file with one row or one each, or background: the expectation over up to 100 of its rows
+    #[arg(long, value_name = "zero|mean|blur|noise|background|FILE")]
+    pub(super) baseline: Option<String>,
+    /// Data of the kind the model was trained on, for means, references and neighbours; methods without gradients
+    /// take the expectation over it where no --baseline is given
+    #[arg(long, value_name = "DATA")]
+    pub(super) background: Option<PathBuf>,
+    /// Number of draws of methods that draw
+    #[arg(long, value_name = "N")]
+    samples: Option<usize>,
+    /// Size of the noise: a fraction of the input's range (smoothgrad), or in its units (gradient-shap)
+    #[arg(long, value_name = "SIZE")]
+    noise: Option<f64>,
+    /// The layer of grad-cam, by the name of its node or value; the last convolution where not given
+    #[arg(long, value_name = "NAME")]
+    layer: Option<String>,
+    /// Number of nearest neighbours of geodesic-ig
+    #[arg(long, value_name = "N")]
+    neighbours: Option<usize>,
+    /// What is left out together: each, patches:8x8, superpixels:50, columns:3-5,9-12, or an .npy file of numbers
+    #[arg(long, value_name = "GROUPS")]
+    groups: Option<String>,
+    /// The window of occlusion along every axis of an input, such as 3,8,8
+    #[arg(long, value_name = "SIZES", value_delimiter = ',')]
+    window: Option<Vec<usize>>,
+    /// Steps of the window; half of it where not given
+    #[arg(long, value_name = "SIZES", value_delimiter = ',')]
+    stride: Option<Vec<usize>>,
+    /// Seed of everything that is drawn
+    #[arg(long, value_name = "SEED", default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// Follow a flow backward from each input: an ONNX file with inputs x and t and output v. Given several
+    /// times: the mean over the flows, with standard errors. For ddim: a diffusion model
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) flow: Vec<PathBuf>,
+    /// Integrate until credit and score agree to this relative tolerance
+    #[arg(long, value_name = "TOLERANCE", conflicts_with_all = ["rule", "steps"])]
+    tolerance: Option<f64>,
+    /// The quadrature rule: left (the paper's), right, midpoint, trapezoid, simpson, gauss-legendre, adaptive
+    #[arg(long)]
+    rule: Option<String>,
+    /// Steps (or nodes) of the rule
+    #[arg(long, value_name = "K")]
+    steps: Option<usize>,
+}
+
+impl MethodArgs {
+    /// The methods of these names, with the settings that were given; `traced` where traces stand in for a flow.
+    pub(crate) fn methods(&self, names: &[String], traced: bool) -> Result<Vec<Method>> {
+        let given_rule = self.rule.is_some() || self.steps.is_some() || self.tolerance.is_some();
+        let background_named = self.baseline.as_deref() == Some(BACKGROUND);
+        let averaged = background_named || (self.baseline.is_none() && self.background.is_some());
+        let settings = Settings {
+            samples: self.samples,
+            noise: self.noise,
+            baseline: self.baseline.as_deref().and_then(baseline),
+            rule: given_rule.then(|| self.rule()).transpose()?,
+            steps: self.steps,
+            layer: self.layer.clone(),
+            neighbours: self.neighbours,
+            absence: averaged.then_some(Absence::Background { rows: BACKGROUND_ROWS }),
+            groups: self.groups.as_deref().map(grouping).transpose()?,
+            window: self.window.clone(),
+            stride: self.stride.clone(),
+            seed: self.seed,
+        };
+        let methods = names
+            .iter()
+            .map(|name| Method::new(name.trim(), &settings))
+            .collect::<brenier::Result<Vec<_>>>()?;
+        for (i, name) in names.iter().enumerate() {
+            if names[..i].contains(name) {
+                bail!("the method '{name}' is given twice");
+            }
+        }
+        // Whoever gives an option expects something of it.
+        let given = [
+            ("--samples", "samples", self.samples.is_some()),
+            ("--noise", "noise", self.noise.is_some()),
+            ("--baseline", "baseline", self.baseline.is_some() && !background_named),
+            ("--baseline background", "absence", background_named),
+            ("--groups", "groups", self.groups.is_some()),
+            ("--window", "window", self.window.is_some()),
+            ("--stride", "window", self.stride.is_some()),
+            ("--layer", "layer", self.layer.is_some()),
+            ("--neighbours", "neighbours", self.neighbours.is_some()),
+            ("--background", "data", self.background.is_some()),
+            ("--flow", "flows", !self.flow.is_empty()),
+            ("--traces", "flows", traced),
+        ];
+        for (option, setting, given) in given {
+            if given && !methods.iter().any(|method| method.takes().contains(&setting)) {
+                bail!(
+                    "{option} makes no difference to {}\nhint: leave it out, or choose another method",
+                    names.join(", ")
+                );
+            }
+        }
+        Ok(methods)
+    }
+
+    /// `--tolerance` is what a user says; `--rule` and `--steps` are for those who know.
+    pub(crate) fn rule(&self) -> Result<Rule> {
+        let name =
+            self.rule.as_deref().unwrap_or(if self.steps.is_some() { "gauss-legendre" } else { "adaptive" });
+        let steps = self.steps.unwrap_or(50);
+        Ok(match name {
+            "left" => Rule::Left { steps },
+            "right" => Rule::Right { steps },
+            "midpoint" => Rule::Midpoint { steps },
+            "trapezoid" => Rule::Trapezoid { steps },
+            "simpson" => Rule::Simpson { steps },
+            "gauss-legendre" => Rule::GaussLegendre { nodes: steps },
+            "adaptive" => match (self.steps, Rule::adaptive(self.tolerance.unwrap_or(1e-3))) {
+                (Some(max_gradients), Rule::Adaptive { tolerance, .. }) => {
+                    Rule::Adaptive { tolerance, max_gradients }
+                }
+                (_, rule) => rule,
+            },
+            other => bail!(
+                "there is no rule '{other}'\nhint: choose left, right, midpoint, trapezoid, simpson, gauss-legendre or adaptive"
+            ),
+        })
+    }
+}
+
+/// What is said instead of a baseline to average over the background.
+const BACKGROUND: &str = "background";
+
+/// What a baseline's name stands for; anything else is a file. The background is no baseline.
+pub(super) fn baseline(name: &str) -> Option<Baseline> {
+    match name {
+        BACKGROUND => None,
+        "zero" => Some(Baseline::Zero),
+        "mean" => Some(Baseline::Mean),
+        "blur" => Some(Baseline::Blur { sigma: None }),
+        "noise" => Some(Baseline::Noise),
+        _ => Some(Baseline::Given),
+    }
+}

@@ -1,0 +1,161 @@
+//! The flags of a run: where it is kept, how it trains and what it prints. Shared by every verb that trains.
+
+use std::path::PathBuf;
+
+use anyhow::{Result, bail};
+use brenier::data::Dataset;
+use brenier::runs::Outcome;
+use brenier::train::TrainConfig;
+use clap::Args;
+
+use crate::args::Format;
+use crate::data_args::DataArgs;
+use crate::engine_args::EngineArgs;
+use crate::output::print_data;
+use crate::progress::{RunProgress, StopKey};
+
+/// A run
+#[derive(Debug, Clone, Args)]
+pub(crate) struct RunArgs {
+    /// The run's folder
+    #[arg(short, long, value_name = "DIR")]
+    pub(crate) output: PathBuf,
+    /// Go on with the run in the folder
+    #[arg(long)]
+    resume: bool,
+    /// The part of DATA to train on, where it does not come in parts
+    #[arg(long, value_name = "FRACTION", default_value_t = 0.9)]
+    pub(crate) train_fraction: f64,
+    /// How the result is printed
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+    /// Say nothing on the way
+    #[arg(short, long)]
+    quiet: bool,
+    #[command(flatten)]
+    pub(crate) training: TrainingArgs,
+    #[command(flatten)]
+    pub(crate) data: DataArgs,
+    #[command(flatten)]
+    pub(crate) engine: EngineArgs,
+}
+
+impl RunArgs {
+    /// Refuses a folder that holds a run already, or holds none to go on with.
+    pub(crate) fn check_folder(&self) -> Result<()> {
+        let begun = self.output.join("run.json").exists();
+        if begun && !self.resume {
+            bail!(
+                "{} holds a run already\nhint: go on with it by --resume, or choose another folder",
+                self.output.display()
+            );
+        }
+        if self.resume && !begun {
+            bail!("{} holds no run to go on with\nhint: leave out --resume", self.output.display());
+        }
+        Ok(())
+    }
+
+    /// What the flags say about training on these data.
+    pub(crate) fn training(&self, data: &Dataset) -> TrainConfig {
+        self.training.config(data, &self.engine)
+    }
+
+    /// Shows how far the run is; Ctrl-C ends it at the next step.
+    pub(crate) fn progress(&self) -> Result<RunProgress> {
+        Ok(RunProgress::new(StopKey::listen()?, self.quiet))
+    }
+
+    /// Prints how the run ended.
+    pub(crate) fn report(&self, outcome: &Outcome) -> Result<()> {
+        if self.format == Format::Json {
+            return print_data(&format!("{}\n", serde_json::to_string(outcome)?));
+        }
+        let Some(file) = &outcome.file else {
+            return print_data(&format!(
+                "stopped after step {}\nhint: go on with the same command and --resume\n",
+                outcome.step
+            ));
+        };
+        let mut text = format!("{}\n", self.output.join(file).display());
+        let mut line = |name: &str, value: String| text.push_str(&format!("  {name:32} {value}\n"));
+        if let Some(loss) = outcome.loss {
+            line("training loss", format!("{loss:.5}"));
+        }
+        if let Some(accuracy) = outcome.accuracy {
+            line("held-out accuracy", format!("{:.2} %", 100.0 * accuracy));
+        }
+        if let Some(q) = &outcome.quality {
+            if let Some(loss) = q.held_out_loss {
+                line("held-out loss", format!("{loss:.5}"));
+            }
+            line("straightness (1 is straight)", format!("{:.4}", q.straightness));
+            line(
+                "round-trip error, median (worst)",
+                format!("{:.2e} ({:.2e})", q.relative_round_trip_error, q.worst_relative_round_trip_error),
+            );
+            line(
+                "sliced Wasserstein (of the data)",
+                format!("{:.4} ({:.4})", q.sliced_wasserstein, q.sliced_wasserstein_of_data),
+            );
+            line("velocity evaluations per path", format!("{:.0}", q.velocity_evaluations));
+        }
+        print_data(&text)
+    }
+}
+
+/// The training
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Training")]
+pub(crate) struct TrainingArgs {
+    /// Optimiser steps
+    #[arg(long, value_name = "N")]
+    steps: Option<u64>,
+    /// Rows per step
+    #[arg(long, value_name = "N")]
+    batch: Option<usize>,
+    /// The highest learning rate
+    #[arg(long, value_name = "RATE")]
+    learning_rate: Option<f64>,
+    /// Decay of weights per step and unit of learning rate
+    #[arg(long, value_name = "RATE")]
+    weight_decay: Option<f64>,
+    /// Rows that a program sees at once; part of the result
+    #[arg(long, value_name = "N")]
+    micro_batch: Option<usize>,
+    /// Seed of everything that is drawn
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// Keep the network every so many steps
+    #[arg(long, value_name = "STEPS", default_value_t = 0)]
+    keep_every: u64,
+    /// Store weights in 16 bits: half the size, rounded to three digits
+    #[arg(long)]
+    pub(crate) half_weights: bool,
+    /// Write a checkpoint every so many steps
+    #[arg(long, value_name = "STEPS", default_value_t = 200)]
+    checkpoint_every: u64,
+}
+
+impl TrainingArgs {
+    /// What the flags mean, over the defaults for these data.
+    fn config(&self, data: &Dataset, engine: &EngineArgs) -> TrainConfig {
+        let (steps, batch, learning_rate) =
+            if data.is_images() { (5000, 64, 1e-3) } else { (4000, 256, 2e-3) };
+        let steps = self.steps.unwrap_or(steps);
+        TrainConfig {
+            steps,
+            warmup_steps: (steps / 10).min(200),
+            batch: self.batch.unwrap_or(batch.min(data.len())),
+            learning_rate: self.learning_rate.unwrap_or(learning_rate),
+            weight_decay: self.weight_decay.unwrap_or(0.0),
+            micro_batch: self.micro_batch,
+            seed: self.seed,
+            keep_every: self.keep_every,
+            checkpoint_every: self.checkpoint_every,
+            log_every: 10,
+            engine: engine.config(),
+            ..TrainConfig::default()
+        }
+    }
+}

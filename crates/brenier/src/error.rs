@@ -37,6 +37,20 @@ pub enum Error {
         /// What to try.
         remedy: &'static str,
     },
+    /// The file beside a model cannot be used.
+    #[error(
+        "{} cannot be used, line {line}: {reason}\nhint: it may hold classes = [...], and under [preprocessing] \
+         scale, mean, std, channels, layout and size",
+        path.display()
+    )]
+    Sidecar {
+        /// The file.
+        path: PathBuf,
+        /// The line, counted from 1.
+        line: usize,
+        /// What is wrong there.
+        reason: String,
+    },
     /// A model is not a flow that can be evaluated or trained.
     #[error("the flow cannot be used: {reason}\nhint: {remedy}")]
     Flow {

@@ -60,8 +60,9 @@ pub use path::{
     load_traces, reference_deviation, relative_field_error, sample, save_traces, solve, trace,
 };
 pub use predictor::{
-    BlockedNode, Inspection, InterfaceValue, LayerPredictor, LayerValues, OnnxPredictor, PredictorConfig,
-    Score, ScoreFn, ValueAndGradient, ValueFn, ValuePredictor,
+    BlockedNode, ChannelOrder, Inspection, InterfaceValue, LayerPredictor, LayerValues, Layout,
+    OnnxPredictor, PredictorConfig, Preprocessing, Score, ScoreFn, Sidecar, ValueAndGradient, ValueFn,
+    ValuePredictor,
 };
 
 // The README's Rust example compiles.

@@ -44,6 +44,7 @@ mod predictor;
 pub mod report;
 pub mod runs;
 pub mod train;
+mod whole_file;
 
 pub use attribute::{
     Certificate, Completeness, Explanation, Limits, PathCertificate, PathIntegral, Request, Rule, Sampling,
@@ -54,10 +55,10 @@ pub use evaluate::{neighbourhood_preservation, relative_attribution_error};
 pub use fingerprint::{fingerprint, fingerprint_row};
 pub use flow::{FieldFn, VelocityField};
 pub use path::{
-    BlurPath, Border, DdimPath, JoinedGraph, Line, Method, NeighbourGraph, Path, PathEvidence, Polyline,
-    Reference, Reparameterised, Solver, Stepping, Tableau, Trace, TraceConfig, TraceMode, Trajectory,
-    curvature, ddim, ddim_ends, flow_consistency_error, geometric_path_straightness, kinetic_action,
-    load_traces, reference_deviation, relative_field_error, sample, save_traces, solve, trace,
+    BlurPath, Border, DdimPath, JoinedGraph, Line, NeighbourGraph, Path, PathEvidence, Polyline, Reference,
+    Reparameterised, Scheme, Solver, Stepping, Tableau, Trace, TraceConfig, TraceMode, Trajectory, curvature,
+    ddim, ddim_ends, flow_consistency_error, geometric_path_straightness, kinetic_action, load_traces,
+    reference_deviation, relative_field_error, sample, save_traces, solve, trace,
 };
 pub use predictor::{
     BlockedNode, ChannelOrder, Inspection, InterfaceValue, LayerPredictor, LayerValues, Layout,

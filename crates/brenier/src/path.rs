@@ -35,7 +35,7 @@ pub use neighbours::{JoinedGraph, NeighbourGraph};
 pub use polyline::Polyline;
 pub use reparameterised::Reparameterised;
 pub use solver::{Solver, Stepping, solve};
-pub use tableau::{Method, Tableau};
+pub use tableau::{Scheme, Tableau};
 pub use trace::{Reference, Trace, TraceConfig, TraceMode, load_traces, save_traces, trace};
 pub use trajectory::Trajectory;
 

@@ -25,7 +25,6 @@ use onnx_grad::{Graph, Model};
 use serde::{Deserialize, Serialize};
 
 use self::adamw::AdamW;
-pub use self::checkpoint::save_whole;
 use self::checkpoint::{Checkpoint, Run};
 pub(crate) use self::draws::{Epochs, Stream, step_rng, strata};
 use self::program::LossProgram;

@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use brenier::data::Dataset;
 use brenier::flow::OnnxFlow;
 use brenier::runs::{ReferenceKind, ReflowRun, reflow};
-use brenier::{Method, Solver, VelocityField};
+use brenier::{Scheme, Solver, VelocityField};
 use clap::Args;
 
 use super::train::reference;
@@ -70,7 +70,7 @@ pub(crate) fn run(args: &Reflow) -> Result<()> {
     print_progress(&format!("level {level}: {} pairs, then training", args.generated + args.inverted));
     let solver = match args.solver_tolerance {
         Some(tolerance) => Solver::adaptive(tolerance),
-        None => Solver::fixed(Method::Heun, args.solver_steps),
+        None => Solver::fixed(Scheme::Heun, args.solver_steps),
     };
     let run = ReflowRun {
         generated: args.generated,

@@ -3,10 +3,14 @@
 //! The path integral is the one rule that satisfies the axioms. IDGI is another, offered for comparison on the
 //! same paths.
 
+use ndarray::{ArrayView2, s};
 use serde::{Deserialize, Serialize};
 
+use super::integrated_gradients::requests;
+use super::rows::MICRO_BATCH;
 use super::{Explanation, Idgi, PathIntegral, Request, Rule};
 use crate::Result;
+use crate::path::Path;
 use crate::predictor::Score;
 
 /// How credit is given along a path.
@@ -46,6 +50,27 @@ impl Allocation {
         };
         for explanation in &mut explanations {
             explanation.certificate.method = self.name(method);
+        }
+        Ok(explanations)
+    }
+
+    /// Explains rows along the paths that `follow` makes for them, a micro-batch at a time, so that no more paths are
+    /// kept than the score sees together.
+    pub(super) fn explain_traced<P: Path>(
+        &self,
+        method: &str,
+        score: &dyn Score,
+        inputs: ArrayView2<f64>,
+        targets: &[usize],
+        follow: impl Fn(ArrayView2<f64>) -> Result<Vec<P>>,
+    ) -> Result<Vec<Explanation>> {
+        let mut explanations = Vec::with_capacity(targets.len());
+        for first in (0..targets.len()).step_by(MICRO_BATCH) {
+            let last = (first + MICRO_BATCH).min(targets.len());
+            let paths = follow(inputs.slice(s![first..last, ..])).map_err(|e| e.counted_from(first))?;
+            let mut requests = requests(&paths, &targets[first..last]);
+            requests.iter_mut().for_each(|request| request.example += first);
+            explanations.extend(self.explain_all(method, score, &requests)?);
         }
         Ok(explanations)
     }

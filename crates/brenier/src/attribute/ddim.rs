@@ -7,11 +7,10 @@
 //! `gamma` is the polyline through the states of the inversion, from noise at time 0 to the input at time 1. The
 //! paper's diffusion baseline.
 
-use ndarray::{ArrayView2, s};
+use ndarray::ArrayView2;
 use serde::{Deserialize, Serialize};
 
-use super::integrated_gradients::requests;
-use super::rows::{MICRO_BATCH, check_inputs};
+use super::rows::check_inputs;
 use super::{Allocation, Context, Explanation};
 use crate::path::ddim;
 use crate::predictor::Score;
@@ -68,15 +67,7 @@ impl Ddim {
                 "use a diffusion model that was trained on this model's data",
             ));
         }
-        let mut explanations = Vec::with_capacity(targets.len());
-        for first in (0..targets.len()).step_by(MICRO_BATCH) {
-            let last = (first + MICRO_BATCH).min(targets.len());
-            let paths = ddim(model, inputs.slice(s![first..last, ..]), self.inversion_steps)
-                .map_err(|e| e.counted_from(first))?;
-            let mut requests = requests(&paths, &targets[first..last]);
-            requests.iter_mut().for_each(|request| request.example += first);
-            explanations.extend(self.allocation.explain_all(Self::NAME, score, &requests)?);
-        }
-        Ok(explanations)
+        let invert = |rows: ArrayView2<f64>| ddim(model, rows, self.inversion_steps);
+        self.allocation.explain_traced(Self::NAME, score, inputs, targets, invert)
     }
 }

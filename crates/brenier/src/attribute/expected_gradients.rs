@@ -9,13 +9,14 @@
 //! the references that were drawn, which takes as many scores again and is what tells how far the sum is off.
 
 use ndarray::{Array1, ArrayView2};
-use rand::RngExt;
+use rand::{Rng, RngExt};
 use serde::{Deserialize, Serialize};
 
 use super::draws::generator;
 use super::moments::Moments;
 use super::rows::{Row, check_inputs, input_rows, stream_gradients, stream_values};
 use super::{Certificate, Completeness, Context, Explanation, Limits, Sampling};
+use crate::data::Dataset;
 use crate::predictor::Score;
 use crate::{Error, Result, error};
 
@@ -62,14 +63,11 @@ impl ExpectedGradients {
         targets: &[usize],
         context: &Context,
     ) -> Result<Vec<Explanation>> {
-        check_inputs(score, inputs, targets)?;
-        let data = context.require_data(Self::NAME)?;
-        data.require_rows(1, "a background")?;
-        error::expect_shape("a row of the data", score.shape(), data.shape())?;
+        let background = background(Self::NAME, score, context)?;
         let draw = |example: usize, sample: usize| {
             let mut rng = generator(self.seed, example, sample);
-            let reference = data.rows_f64(&[rng.random_range(0..data.len())])?.row(0).to_owned();
-            Ok(Draw { reference, input: inputs.row(example).to_owned(), time: rng.random::<f64>() })
+            let (reference, time) = start(background, &mut rng)?;
+            Ok(Draw { reference, input: inputs.row(example).to_owned(), time })
         };
         self.explain_with(score, inputs, targets, draw)
     }
@@ -85,6 +83,20 @@ impl ExpectedGradients {
     ) -> Result<Vec<Explanation>> {
         average(Self::NAME, score, inputs, targets, (self.samples, self.seed), true, draw)
     }
+}
+
+/// The rows that references are drawn from.
+pub(super) fn background<'a>(method: &str, score: &dyn Score, context: &'a Context) -> Result<&'a Dataset> {
+    let data = context.require_data(method)?;
+    data.require_rows(1, "a background")?;
+    error::expect_shape("a row of the data", score.shape(), data.shape())?;
+    Ok(data)
+}
+
+/// A row to start from, and a time on the line from there.
+pub(super) fn start(background: &Dataset, rng: &mut impl Rng) -> Result<(Array1<f64>, f64)> {
+    let reference = background.rows_f64(&[rng.random_range(0..background.len())])?.row(0).to_owned();
+    Ok((reference, rng.random::<f64>()))
 }
 
 /// The mean over draws of gradient times difference. Where `complete`, credit is held to the score's change.

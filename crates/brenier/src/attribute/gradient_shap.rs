@@ -9,16 +9,14 @@
 //! sum is claimed only where there is no noise.
 
 use ndarray::{Array1, ArrayView2};
-use rand::RngExt;
 use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
 
 use super::draws::generator;
-use super::expected_gradients::{Draw, average};
-use super::rows::check_inputs;
+use super::expected_gradients::{Draw, average, background, start};
 use super::{Context, Explanation};
 use crate::predictor::Score;
-use crate::{Error, Result, error};
+use crate::{Error, Result};
 
 /// GradientSHAP.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -60,14 +58,10 @@ impl GradientShap {
                 hint: "0.1",
             });
         }
-        check_inputs(score, inputs, targets)?;
-        let data = context.require_data(Self::NAME)?;
-        data.require_rows(1, "a background")?;
-        error::expect_shape("a row of the data", score.shape(), data.shape())?;
+        let background = background(Self::NAME, score, context)?;
         let draw = |example: usize, sample: usize| {
             let mut rng = generator(self.seed, example, sample);
-            let reference = data.rows_f64(&[rng.random_range(0..data.len())])?.row(0).to_owned();
-            let time = rng.random::<f64>();
+            let (reference, time) = start(background, &mut rng)?;
             let mut noise = || -> f64 { StandardNormal.sample(&mut rng) };
             let noise = Array1::from_shape_fn(inputs.ncols(), |_| self.noise * noise());
             Ok(Draw { reference, input: &inputs.row(example) + &noise, time })

@@ -9,12 +9,11 @@
 //! Flows that were trained alike but for the seed agree on what the data says and differ in what they made up;
 //! the standard error over flows shows which features are which.
 
-use ndarray::{ArrayView2, s};
+use ndarray::ArrayView2;
 use serde::{Deserialize, Serialize};
 
-use super::integrated_gradients::requests;
 use super::moments::Moments;
-use super::rows::{MICRO_BATCH, check_inputs};
+use super::rows::check_inputs;
 use super::{Allocation, Certificate, Completeness, Context, Explanation, Verdict};
 use crate::flow::VelocityField;
 use crate::path::{TraceConfig, trace};
@@ -81,16 +80,8 @@ impl Transport {
                 remedy: "use a flow that was trained on this model's data",
             });
         }
-        let mut explanations = Vec::with_capacity(targets.len());
-        for first in (0..targets.len()).step_by(MICRO_BATCH) {
-            let last = (first + MICRO_BATCH).min(targets.len());
-            let traces = trace(flow, inputs.slice(s![first..last, ..]), &self.trace)
-                .map_err(|e| e.counted_from(first))?;
-            let mut requests = requests(&traces, &targets[first..last]);
-            requests.iter_mut().for_each(|request| request.example += first);
-            explanations.extend(self.allocation.explain_all(Self::NAME, score, &requests)?);
-        }
-        Ok(explanations)
+        self.allocation
+            .explain_traced(Self::NAME, score, inputs, targets, |rows| trace(flow, rows, &self.trace))
     }
 }
 

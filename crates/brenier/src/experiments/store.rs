@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::runs::{make_folder, write_whole};
+use crate::whole_file::{make_folder, write_whole};
 use crate::{Error, Result};
 
 /// Where finished parts are kept.

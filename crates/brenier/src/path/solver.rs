@@ -14,7 +14,7 @@
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 use serde::{Deserialize, Serialize};
 
-use super::{Method, Tableau, Trajectory, grid_time, stack_rows};
+use super::{Scheme, Tableau, Trajectory, grid_time, stack_rows};
 use crate::{Error, Result, VelocityField, error};
 
 /// How the solver chooses its steps.
@@ -41,7 +41,7 @@ pub enum Stepping {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Solver {
     /// The Runge-Kutta method.
-    pub method: Method,
+    pub scheme: Scheme,
     /// Its steps.
     pub stepping: Stepping,
 }
@@ -54,22 +54,22 @@ impl Default for Solver {
 }
 
 impl Solver {
-    /// `method` with so many equal steps.
-    pub fn fixed(method: Method, steps: usize) -> Self {
-        Self { method, stepping: Stepping::Fixed { steps } }
+    /// `scheme` with so many equal steps.
+    pub fn fixed(scheme: Scheme, steps: usize) -> Self {
+        Self { scheme, stepping: Stepping::Fixed { steps } }
     }
 
     /// Dormand-Prince to a local error of `tolerance`, relative and absolute.
     pub fn adaptive(tolerance: f64) -> Self {
         Self {
-            method: Method::DormandPrince,
+            scheme: Scheme::DormandPrince,
             stepping: Stepping::Adaptive { relative: tolerance, absolute: tolerance, max_steps: 10_000 },
         }
     }
 
     /// The solver in words, for certificates.
     pub fn describe(&self) -> String {
-        let name = self.method.tableau().name;
+        let name = self.scheme.tableau().name;
         match self.stepping {
             Stepping::Fixed { steps } => format!("{name}, {steps} steps"),
             Stepping::Adaptive { relative, absolute, .. } => {
@@ -88,8 +88,8 @@ impl Solver {
             }),
             Stepping::Fixed { .. } => Ok(()),
             Stepping::Adaptive { relative, absolute, .. } => {
-                if self.method.tableau().error.is_none() {
-                    return Err(Error::NoErrorEstimate { method: self.method.tableau().name });
+                if self.scheme.tableau().error.is_none() {
+                    return Err(Error::NoErrorEstimate { method: self.scheme.tableau().name });
                 }
                 if !(relative.is_finite() && absolute.is_finite() && relative > 0.0 && absolute > 0.0) {
                     return Err(Error::Setting {
@@ -122,7 +122,7 @@ pub fn solve(
     if start.nrows() == 0 {
         return Ok(Vec::new());
     }
-    let tableau = solver.method.tableau();
+    let tableau = solver.scheme.tableau();
     let mut runs = Vec::with_capacity(start.nrows());
     for (example, row) in start.rows().into_iter().enumerate() {
         error::expect_finite("state", example, from, row)?;
@@ -426,7 +426,7 @@ mod tests {
             let start = array![[1.0, 0.4]];
             let truth = solve(&problem(), start.view(), from, to, &Solver::adaptive(1e-13)).unwrap();
             let end = if to > from { 1.0 } else { 0.0 };
-            for method in Method::ALL {
+            for method in Scheme::ALL {
                 let error = |steps| {
                     let solved =
                         solve(&problem(), start.view(), from, to, &Solver::fixed(method, steps)).unwrap();
@@ -444,10 +444,10 @@ mod tests {
     fn dense_output_of_dormand_prince_has_order_four_and_its_derivative_fits() {
         let start = array![[1.0, 0.4]];
         let truth =
-            solve(&problem(), start.view(), 0.0, 1.0, &Solver::fixed(Method::DormandPrince, 400)).unwrap();
+            solve(&problem(), start.view(), 0.0, 1.0, &Solver::fixed(Scheme::DormandPrince, 400)).unwrap();
         let error = |steps: usize| {
             let solved =
-                solve(&problem(), start.view(), 0.0, 1.0, &Solver::fixed(Method::DormandPrince, steps))
+                solve(&problem(), start.view(), 0.0, 1.0, &Solver::fixed(Scheme::DormandPrince, steps))
                     .unwrap();
             (1..200)
                 .map(|i| {
@@ -511,7 +511,7 @@ mod tests {
     fn what_cannot_be_solved_is_refused_with_its_reason() {
         let nan = FieldFn::new(&[2], |x, t| array![x[0], if t > 0.5 && x[1] > 1.0 { f64::NAN } else { 0.0 }]);
         let starts = array![[0.0, 0.0], [1.0, 2.0]];
-        let error = solve(&nan, starts.view(), 0.0, 1.0, &Solver::fixed(Method::Rk4, 10)).unwrap_err();
+        let error = solve(&nan, starts.view(), 0.0, 1.0, &Solver::fixed(Scheme::Rk4, 10)).unwrap_err();
         match error {
             Error::NonFinite { what: "velocity", example: 1, time, ref place, .. } => {
                 assert!(time > 0.5 && time < 0.7);
@@ -522,9 +522,9 @@ mod tests {
         let fine = FieldFn::new(&[2], |x, _| x.to_owned());
         let refused =
             |solver: Solver| solve(&fine, starts.view(), 0.0, 1.0, &solver).unwrap_err().to_string();
-        assert!(refused(Solver::fixed(Method::Euler, 0)).contains("at least one step"));
+        assert!(refused(Solver::fixed(Scheme::Euler, 0)).contains("at least one step"));
         assert!(refused(Solver::adaptive(0.0)).contains("positive"));
-        assert!(refused(Solver { method: Method::Rk4, ..Solver::adaptive(1e-3) }).contains("rk4"));
+        assert!(refused(Solver { scheme: Scheme::Rk4, ..Solver::adaptive(1e-3) }).contains("rk4"));
         let wrong = solve(&fine, array![[1.0, 2.0, 3.0]].view(), 0.0, 1.0, &Solver::default()).unwrap_err();
         assert!(wrong.to_string().contains("[1, 2]"), "{wrong}");
     }

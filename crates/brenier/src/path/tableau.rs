@@ -39,7 +39,7 @@ pub struct Tableau {
 /// The methods to choose from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Method {
+pub enum Scheme {
     /// Order 1, one evaluation a step.
     Euler,
     /// Order 2, two evaluations a step.
@@ -52,19 +52,19 @@ pub enum Method {
     DormandPrince,
 }
 
-impl Method {
+impl Scheme {
     /// All of them.
-    pub const ALL: [Method; 5] =
-        [Method::Euler, Method::Midpoint, Method::Heun, Method::Rk4, Method::DormandPrince];
+    pub const ALL: [Scheme; 5] =
+        [Scheme::Euler, Scheme::Midpoint, Scheme::Heun, Scheme::Rk4, Scheme::DormandPrince];
 
     /// The numbers.
     pub fn tableau(self) -> &'static Tableau {
         match self {
-            Method::Euler => &EULER,
-            Method::Midpoint => &MIDPOINT,
-            Method::Heun => &HEUN,
-            Method::Rk4 => &RK4,
-            Method::DormandPrince => &DORMAND_PRINCE,
+            Scheme::Euler => &EULER,
+            Scheme::Midpoint => &MIDPOINT,
+            Scheme::Heun => &HEUN,
+            Scheme::Rk4 => &RK4,
+            Scheme::DormandPrince => &DORMAND_PRINCE,
         }
     }
 }
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn rows_are_consistent() {
-        for method in Method::ALL {
+        for method in Scheme::ALL {
             let tableau = method.tableau();
             assert!((tableau.b.iter().sum::<f64>() - 1.0).abs() < 1e-15, "{}: b", tableau.name);
             for (row, c) in tableau.a.iter().zip(tableau.c) {

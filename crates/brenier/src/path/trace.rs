@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use super::diagnostics::flow_consistency_errors;
 use super::{Path, PathEvidence, Solver, Trajectory, reference_deviation, solve};
+use crate::whole_file::write_with;
 use crate::{Error, Result, VelocityField};
 
 /// Which of the two solutions becomes the path.
@@ -161,8 +162,6 @@ fn norm(x: &Array1<f64>) -> f64 {
 /// `velocities`, `quartics` (`[knots, features]`, the last quartic of a trace being zero), and `evidence`
 /// (the bytes of a JSON text).
 pub fn save_traces(file: &FilePath, traces: &[Trace]) -> Result<()> {
-    let unwritable =
-        |source: Box<dyn std::error::Error + Send + Sync>| Error::Write { path: file.to_owned(), source };
     let features = traces.first().map_or(0, |trace| trace.trajectory.states.ncols());
     let mut offsets = vec![0_u64];
     let mut times: Vec<f64> = Vec::new();
@@ -178,18 +177,19 @@ pub fn save_traces(file: &FilePath, traces: &[Trace]) -> Result<()> {
         blocks[2].push(quartics);
     }
     let evidence: Vec<_> = traces.iter().map(|t| (&t.evidence, t.trajectory.velocity_evaluations)).collect();
-    let evidence = serde_json::to_vec(&evidence).map_err(|e| unwritable(e.into()))?;
-    let mut npz = NpzWriter::new(File::create(file).map_err(|e| unwritable(e.into()))?);
-    npz.add_array("offsets", &Array1::from(offsets)).map_err(|e| unwritable(e.into()))?;
-    npz.add_array("times", &Array1::from(times)).map_err(|e| unwritable(e.into()))?;
-    for (name, block) in ["states", "velocities", "quartics"].into_iter().zip(&blocks) {
-        let views: Vec<_> = block.iter().map(|array| array.view()).collect();
-        let joined = concatenate(Axis(0), &views).unwrap_or_else(|_| Array2::zeros((0, features)));
-        npz.add_array(name, &joined).map_err(|e| unwritable(e.into()))?;
-    }
-    npz.add_array("evidence", &Array1::from(evidence)).map_err(|e| unwritable(e.into()))?;
-    npz.finish().map_err(|e| unwritable(e.into()))?;
-    Ok(())
+    write_with(file, |file| {
+        let mut npz = NpzWriter::new(file);
+        npz.add_array("offsets", &Array1::from(offsets))?;
+        npz.add_array("times", &Array1::from(times))?;
+        for (name, block) in ["states", "velocities", "quartics"].into_iter().zip(&blocks) {
+            let views: Vec<_> = block.iter().map(|array| array.view()).collect();
+            let joined = concatenate(Axis(0), &views).unwrap_or_else(|_| Array2::zeros((0, features)));
+            npz.add_array(name, &joined)?;
+        }
+        npz.add_array("evidence", &Array1::from(serde_json::to_vec(&evidence)?))?;
+        npz.finish()?;
+        Ok(())
+    })
 }
 
 /// Loads what [`save_traces`] saved, to the bit.

@@ -5,8 +5,7 @@
 //!   `reference_scores` (`[examples]`);
 //! - `explanations.jsonl`: a certificate a line.
 
-use std::fs::{self, File};
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::Path;
 
 use ndarray::{Array1, ArrayD, IxDyn};
@@ -14,24 +13,21 @@ use ndarray_npy::NpzWriter;
 
 use crate::attribute::Explanation;
 use crate::error::{Error, Result};
+use crate::whole_file::{make_folder, write_with};
 
 /// Writes `explanations.npz` and `explanations.jsonl` into a folder, which is made where it is missing.
 ///
 /// All explanations must be of one shape. Files appear whole or not at all.
 pub fn save_explanations(folder: &Path, explanations: &[Explanation]) -> Result<()> {
-    fs::create_dir_all(folder).map_err(|e| unwritable(folder, e))?;
-    let npz = folder.join("explanations.npz");
-    let part = folder.join("explanations.npz.part");
-    write_npz(&part, explanations)?;
-    fs::rename(&part, &npz).map_err(|e| unwritable(&npz, e))?;
-    let jsonl = folder.join("explanations.jsonl");
-    let part = folder.join("explanations.jsonl.part");
-    write_certificates(&part, explanations)?;
-    fs::rename(&part, &jsonl).map_err(|e| unwritable(&jsonl, e))
-}
-
-fn unwritable(path: &Path, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
-    Error::Write { path: path.to_owned(), source: source.into() }
+    make_folder(folder)?;
+    write_npz(&folder.join("explanations.npz"), explanations)?;
+    write_with(&folder.join("explanations.jsonl"), |file| {
+        for explanation in explanations {
+            serde_json::to_writer(&mut *file, &explanation.certificate)?;
+            file.write_all(b"\n")?;
+        }
+        Ok(())
+    })
 }
 
 fn write_npz(path: &Path, explanations: &[Explanation]) -> Result<()> {
@@ -59,29 +55,21 @@ fn write_npz(path: &Path, explanations: &[Explanation]) -> Result<()> {
     let scores: Array1<f64> = explanations.iter().map(|e| e.certificate.score).collect();
     let reference_scores: Option<Array1<f64>> =
         explanations.iter().map(|e| e.certificate.completeness.map(|c| c.reference_score)).collect();
-    let file = File::create(path).map_err(|e| unwritable(path, e))?;
-    let mut npz = NpzWriter::new(BufWriter::new(file));
-    for (name, array) in &arrays {
-        if let Some(array) = array {
-            npz.add_array(*name, array).map_err(|e| unwritable(path, e))?;
+    write_with(path, |file| {
+        let mut npz = NpzWriter::new(file);
+        for (name, array) in &arrays {
+            if let Some(array) = array {
+                npz.add_array(*name, array)?;
+            }
         }
-    }
-    npz.add_array("targets", &targets).map_err(|e| unwritable(path, e))?;
-    npz.add_array("scores", &scores).map_err(|e| unwritable(path, e))?;
-    if let Some(scores) = reference_scores {
-        npz.add_array("reference_scores", &scores).map_err(|e| unwritable(path, e))?;
-    }
-    npz.finish().map_err(|e| unwritable(path, e))?;
-    Ok(())
-}
-
-fn write_certificates(path: &Path, explanations: &[Explanation]) -> Result<()> {
-    let mut file = BufWriter::new(File::create(path).map_err(|e| unwritable(path, e))?);
-    for explanation in explanations {
-        serde_json::to_writer(&mut file, &explanation.certificate).map_err(|e| unwritable(path, e))?;
-        file.write_all(b"\n").map_err(|e| unwritable(path, e))?;
-    }
-    file.flush().map_err(|e| unwritable(path, e))
+        npz.add_array("targets", &targets)?;
+        npz.add_array("scores", &scores)?;
+        if let Some(scores) = &reference_scores {
+            npz.add_array("reference_scores", scores)?;
+        }
+        npz.finish()?;
+        Ok(())
+    })
 }
 
 #[cfg(test)]
@@ -90,6 +78,7 @@ mod tests {
     use crate::{Line, PathIntegral, Rule, ScoreFn};
     use ndarray::{Ix1, Ix2, array};
     use ndarray_npy::NpzReader;
+    use std::fs::{self, File};
 
     #[test]
     fn arrays_and_certificates_come_back() {

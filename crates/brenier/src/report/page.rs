@@ -14,6 +14,7 @@ use serde::Serialize;
 use super::heat_map::{credit_scales, shown_range};
 use crate::attribute::{Certificate, Explanation, Frames};
 use crate::error::{Error, Result};
+use crate::whole_file::write_whole;
 
 const TEMPLATE: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/style.css");
@@ -150,10 +151,7 @@ impl Report {
 
     /// Writes the page to a file, whole or not at all.
     pub fn save(&self, path: &Path) -> Result<()> {
-        let unwritable = |e: std::io::Error| Error::Write { path: path.to_owned(), source: e.into() };
-        let temporary = path.with_extension("html.part");
-        std::fs::write(&temporary, self.html()?).map_err(unwritable)?;
-        std::fs::rename(&temporary, path).map_err(unwritable)
+        write_whole(path, self.html()?.as_bytes())
     }
 }
 

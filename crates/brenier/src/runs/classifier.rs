@@ -10,6 +10,7 @@ use crate::classify::{Augment, Classification, ClassifierConfig, accuracy};
 use crate::data::{Dataset, Scaling, ScalingConfig};
 use crate::error::Result;
 use crate::train::{TrainConfig, fit};
+use crate::whole_file::make_folder;
 
 /// What to train, and how.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -42,7 +43,7 @@ pub fn train_classifier(
     held_out.require_labels()?;
     let seed = run.training.seed;
     let task = Classification::new(data.clone(), run.augment, run.smoothing, seed)?;
-    files::make_folder(folder)?;
+    make_folder(folder)?;
     let network = run.network.clone().unwrap_or_else(|| ClassifierConfig::for_shape(data.shape()));
     let mut model = match start {
         Some(model) => model,

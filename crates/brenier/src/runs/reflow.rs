@@ -4,9 +4,8 @@
 //! file whole or not there: making them may take longer than training on them, and nothing finished is lost.
 
 use std::fs::File;
-use std::io::BufWriter;
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use ndarray::{Array2, Axis, concatenate, s};
 use ndarray_npy::{NpzReader, NpzWriter};
@@ -22,7 +21,8 @@ use crate::flow::{
 };
 use crate::path::Solver;
 use crate::train::TrainConfig;
-use crate::{Method, VelocityField};
+use crate::whole_file::{Failure, make_folder, write_with};
+use crate::{Scheme, VelocityField};
 
 /// How to go on from a flow.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -47,7 +47,7 @@ impl Default for ReflowRun {
         Self {
             generated: 5000,
             inverted: 5000,
-            solver: Solver::fixed(Method::Heun, 10),
+            solver: Solver::fixed(Scheme::Heun, 10),
             reference: ReferenceKind::default(),
             half_weights: false,
             training: TrainConfig::default(),
@@ -78,7 +78,7 @@ pub fn reflow(
             hint: "5000 generated and 5000 inverted pairs are a good beginning",
         });
     }
-    files::make_folder(&folder.join("pairs"))?;
+    make_folder(&folder.join("pairs"))?;
     files::write_json(&folder.join("run.json"), run)?;
     let scaling =
         flow.metadata().scaling.clone().map_or_else(|| crate::data::Scaling::identity(flow.shape()), Ok)?;
@@ -185,22 +185,19 @@ fn make_pairs(
 }
 
 fn read_pairs(path: &Path) -> Result<(Array2<f32>, Array2<f32>)> {
-    let unreadable =
-        |source: Box<dyn std::error::Error + Send + Sync>| Error::Read { path: path.to_owned(), source };
-    let file = File::open(path).map_err(|e| unreadable(e.into()))?;
-    let mut npz = NpzReader::new(file).map_err(|e| unreadable(e.into()))?;
-    let mut array = |name: &str| npz.by_name(name).map_err(|e| unreadable(e.into()));
-    Ok((array("z0")?, array("z1")?))
+    let read = || -> std::result::Result<_, Failure> {
+        let mut npz = NpzReader::new(File::open(path)?)?;
+        Ok((npz.by_name("z0")?, npz.by_name("z1")?))
+    };
+    read().map_err(|source| Error::Read { path: path.to_owned(), source })
 }
 
-fn write_pairs(path: &Path, pairs: &(Array2<f32>, Array2<f32>)) -> Result<()> {
-    let unwritable =
-        |source: Box<dyn std::error::Error + Send + Sync>| Error::Write { path: path.to_owned(), source };
-    let temporary: PathBuf = path.with_extension("npz.new");
-    let file = File::create(&temporary).map_err(|e| unwritable(e.into()))?;
-    let mut npz = NpzWriter::new(BufWriter::new(file));
-    npz.add_array("z0", &pairs.0).map_err(|e| unwritable(e.into()))?;
-    npz.add_array("z1", &pairs.1).map_err(|e| unwritable(e.into()))?;
-    npz.finish().map_err(|e| unwritable(e.into()))?;
-    std::fs::rename(&temporary, path).map_err(|e| unwritable(e.into()))
+fn write_pairs(path: &Path, (z0, z1): &(Array2<f32>, Array2<f32>)) -> Result<()> {
+    write_with(path, |file| {
+        let mut npz = NpzWriter::new(file);
+        npz.add_array("z0", z0)?;
+        npz.add_array("z1", z1)?;
+        npz.finish()?;
+        Ok(())
+    })
 }

@@ -1,7 +1,6 @@
 //! The run folder: checkpoints that are whole or not there, and a line of metrics now and then.
 //!
-//! A checkpoint is written to a temporary file, flushed to the disk and renamed over the last one, so whenever
-//! the process is killed, a whole checkpoint remains. It holds weights, their average, the optimiser's moments
+//! A checkpoint replaces the last one whole, so whenever the process is killed, one remains. It holds weights, their average, the optimiser's moments
 //! and the step; no generator state, because every step has a generator of its own. Metrics of steps that come
 //! after the checkpoint are cut off when a run is resumed: they will be made again.
 
@@ -9,13 +8,14 @@ use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 
-use ndarray::Array1;
+use ndarray::{Array1, ArrayView1};
 use ndarray_npy::{NpzReader, NpzWriter};
 use onnx_grad::Model;
 use serde::{Deserialize, Serialize};
 
 use super::{Progress, TrainConfig};
 use crate::error::{Error, Result};
+use crate::whole_file::{Failure, make_folder, write_whole, write_with};
 
 const CHECKPOINT: &str = "checkpoint.npz";
 const METRICS: &str = "metrics.jsonl";
@@ -67,13 +67,6 @@ struct Header {
     network: String,
 }
 
-/// Writes a model so that the file is whole or not there.
-pub fn save_whole(model: &Model, path: &Path) -> Result<()> {
-    let temporary = path.with_extension("onnx.new");
-    model.save(&temporary)?;
-    std::fs::rename(&temporary, path).map_err(|e| Error::Write { path: path.to_owned(), source: e.into() })
-}
-
 /// A run folder in use.
 #[derive(Debug)]
 pub(super) struct Run {
@@ -86,8 +79,7 @@ pub(super) struct Run {
 impl Run {
     /// The folder of a training with these settings; made where it is missing.
     pub(super) fn open(folder: &Path, config: &TrainConfig, network: String) -> Result<Run> {
-        std::fs::create_dir_all(folder)
-            .map_err(|e| Error::Write { path: folder.to_owned(), source: e.into() })?;
+        make_folder(folder)?;
         // How results are reported and on how many workers may change between sessions.
         let mut essential = config.clone();
         essential.checkpoint_every = 1;
@@ -108,8 +100,7 @@ impl Run {
     }
 
     fn read(&self, path: &Path) -> Result<Checkpoint> {
-        let unreadable =
-            |source: Box<dyn std::error::Error + Send + Sync>| Error::Read { path: path.to_owned(), source };
+        let unreadable = |source: Failure| Error::Read { path: path.to_owned(), source };
         let file = File::open(path).map_err(|e| unreadable(e.into()))?;
         let mut npz = NpzReader::new(file).map_err(|e| unreadable(e.into()))?;
         let header: Array1<u8> = npz.by_name("header").map_err(|e| unreadable(e.into()))?;
@@ -144,8 +135,7 @@ impl Run {
     /// Replaces the checkpoint, atomically.
     pub(super) fn save(&mut self, state: &Checkpoint) -> Result<()> {
         let path = self.folder.join(CHECKPOINT);
-        let unwritable =
-            |source: Box<dyn std::error::Error + Send + Sync>| Error::Write { path: path.clone(), source };
+        let unwritable = |source: Failure| Error::Write { path: path.clone(), source };
         if let Some(metrics) = &self.metrics {
             metrics.sync_all().map_err(|e| unwritable(e.into()))?;
         }
@@ -160,41 +150,33 @@ impl Run {
             network: self.network.clone(),
         };
         let header = serde_json::to_vec(&header).map_err(|e| unwritable(e.into()))?;
-        let temporary = self.folder.join(format!("{CHECKPOINT}.new"));
-        let file = File::create(&temporary).map_err(|e| unwritable(e.into()))?;
-        let mut npz = NpzWriter::new(file.try_clone().map_err(|e| unwritable(e.into()))?);
-        npz.add_array("header", &Array1::from(header)).map_err(|e| unwritable(e.into()))?;
-        for (name, values) in [
-            ("parameters", &state.parameters),
-            ("average", &state.average),
-            ("first_moment", &state.first),
-            ("second_moment", &state.second),
-        ] {
-            npz.add_array(name, &Array1::from(values.clone())).map_err(|e| unwritable(e.into()))?;
-        }
-        npz.finish().map_err(|e| unwritable(e.into()))?;
-        file.sync_all().map_err(|e| unwritable(e.into()))?;
-        std::fs::rename(&temporary, &path).map_err(|e| unwritable(e.into()))?;
-        // The new name must reach the disk too; not every system lets a folder be flushed.
-        if let Ok(folder) = File::open(&self.folder) {
-            let _ = folder.sync_all();
-        }
-        Ok(())
+        write_with(&path, |file| {
+            let mut npz = NpzWriter::new(file);
+            npz.add_array("header", &Array1::from(header))?;
+            for (name, values) in [
+                ("parameters", &state.parameters),
+                ("average", &state.average),
+                ("first_moment", &state.first),
+                ("second_moment", &state.second),
+            ] {
+                npz.add_array(name, &ArrayView1::from(values))?;
+            }
+            npz.finish()?;
+            Ok(())
+        })
     }
 
     /// Keeps a network, for later study: `kept/step-001000.onnx`.
     pub(super) fn keep(&self, step: u64, model: &Model) -> Result<()> {
         let folder = self.folder.join("kept");
-        std::fs::create_dir_all(&folder)
-            .map_err(|e| Error::Write { path: folder.clone(), source: e.into() })?;
-        save_whole(model, &folder.join(format!("step-{step:06}.onnx")))
+        make_folder(&folder)?;
+        write_whole(&folder.join(format!("step-{step:06}.onnx")), &model.to_bytes())
     }
 
     /// Appends a line of metrics.
     pub(super) fn log(&mut self, line: &Progress) -> Result<()> {
         let path = self.folder.join(METRICS);
-        let unwritable =
-            |source: Box<dyn std::error::Error + Send + Sync>| Error::Write { path: path.clone(), source };
+        let unwritable = |source: Failure| Error::Write { path: path.clone(), source };
         let mut text = serde_json::to_string(line).map_err(|e| unwritable(e.into()))?;
         text.push('\n');
         let file = match &mut self.metrics {
@@ -225,9 +207,6 @@ impl Run {
                 _ => break,
             }
         }
-        let temporary = self.folder.join(format!("{METRICS}.new"));
-        std::fs::write(&temporary, kept)
-            .and_then(|()| std::fs::rename(&temporary, &path))
-            .map_err(|e| Error::Write { path, source: e.into() })
+        write_whole(&path, kept.as_bytes())
     }
 }

@@ -172,13 +172,13 @@ fn the_bound_is_not_vacuous() {
 #[test]
 fn fifty_euler_steps_and_the_left_rule_are_algorithm_1_of_the_paper() {
     use brenier::data::synthetic::{Gaussian, RectifiedTransport};
-    use brenier::{Method, Solver, TraceConfig, TraceMode, trace};
+    use brenier::{Scheme, Solver, TraceConfig, TraceMode, trace};
 
     let (from, to) = (Gaussian::isotropic(D, 1.0).unwrap(), Gaussian::isotropic(D, 4.0).unwrap());
     let flow = RectifiedTransport::new(from, to).unwrap();
     let score = smooth_score(D, 5);
     for mode in [TraceMode::ReversedBackward, TraceMode::BackwardForward] {
-        let solver = Solver::fixed(Method::Euler, 50);
+        let solver = Solver::fixed(Scheme::Euler, 50);
         let config = TraceConfig { solver, mode, ..TraceConfig::default() };
         let path = &trace(&flow, normal(1, D, 6).view(), &config).unwrap()[0];
         // The stored states themselves, not the interpolated path, enter the sum.

@@ -10,7 +10,7 @@ use brenier::flow::{
     CoupledPairs, Coupling, FlowMetadata, MatrixRows, MlpConfig, OnnxFlow, Pairs, PairsFn, Source,
     TrainConfig, Trained, flow_ends, reflow_pairs, train,
 };
-use brenier::{Error, Method, Result, Solver, VelocityField};
+use brenier::{Error, Result, Scheme, Solver, VelocityField};
 use ndarray::{Array2, array};
 use onnx_grad::Model;
 
@@ -44,7 +44,7 @@ fn field_error(field: &dyn VelocityField, exact: &dyn VelocityField) -> f64 {
     let starts = normal(200, from.dimension(), 5);
     let (mut gap, mut size) = (0.0, 0.0);
     for t in [0.05, 0.3, 0.5, 0.7, 0.95] {
-        let states = flow_ends(exact, starts.view(), 0.0, t, &Solver::fixed(Method::Rk4, 20)).unwrap();
+        let states = flow_ends(exact, starts.view(), 0.0, t, &Solver::fixed(Scheme::Rk4, 20)).unwrap();
         let expected = exact.velocity(states.view(), &[t; 200]).unwrap();
         let found = field.velocity(states.view(), &[t; 200]).unwrap();
         gap += (&found - &expected).mapv(|v| v * v).sum();
@@ -66,7 +66,7 @@ fn training_finds_the_rectified_flow_and_reflow_the_optimal_one() {
     let references = normal(4096, 2, 8);
     let none = Array2::zeros((0, 2));
     let pairs =
-        reflow_pairs(&flow, references.view(), none.view(), &Solver::fixed(Method::Rk4, 12), 3).unwrap();
+        reflow_pairs(&flow, references.view(), none.view(), &Solver::fixed(Scheme::Rk4, 12), 3).unwrap();
     let config = TrainConfig { steps: 800, ..config };
     let second = train(flow.model(), &pairs, &config, None, &mut steady()).unwrap();
     let optimal = OptimalTransport::new(from, to).unwrap();

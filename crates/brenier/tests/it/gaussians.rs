@@ -144,7 +144,7 @@ fn both_ways_of_tracing_end_at_the_input_and_report_the_mismatch() {
     let flow = RectifiedTransport::new(random_gaussian(3, 1), random_gaussian(3, 2)).unwrap();
     let input = normal(2, 3, 3);
     // Ten Euler steps are crude: the way forward misses the input.
-    let solver = Solver::fixed(brenier::Method::Euler, 10);
+    let solver = Solver::fixed(brenier::Scheme::Euler, 10);
     let mut errors = Vec::new();
     for mode in [TraceMode::ReversedBackward, TraceMode::BackwardForward] {
         let config = TraceConfig { solver, mode, ..TraceConfig::default() };

@@ -30,7 +30,7 @@ use crate::engine::EngineConfig;
 use crate::flow::{
     Coupling, MlpConfig, OnnxFlow, Pairs, PairsFn, StoredPairs, TrainConfig, couple, reflow_pairs, train,
 };
-use crate::path::{Method, Solver};
+use crate::path::{Scheme, Solver};
 use crate::{Error, Result};
 
 /// How the flows of a world are trained.
@@ -153,7 +153,7 @@ impl Levels<'_> {
         let mut rng = ChaCha8Rng::seed_from_u64(self.seed ^ 0x5eed_0010 ^ level << 8);
         let references = self.world.from.sample(self.config.pairs, &mut rng);
         let none = Array2::zeros((0, self.world.dimension()));
-        reflow_pairs(flow, references.view(), none.view(), &Solver::fixed(Method::Rk4, 20), self.seed)
+        reflow_pairs(flow, references.view(), none.view(), &Solver::fixed(Scheme::Rk4, 20), self.seed)
     }
 
     /// Trains a network on pairs.

@@ -27,7 +27,7 @@ use crate::data::synthetic::TanhSum;
 use crate::engine::EngineConfig;
 use crate::experiments::{Figure, Row, Store, Table};
 use crate::flow::{OnnxFlow, Pairs, TrainConfig};
-use crate::path::{Method, Reference, Solver, Trace, TraceConfig, trace};
+use crate::path::{Reference, Scheme, Solver, Trace, TraceConfig, trace};
 use crate::report::{Axes, Chart, Mark, Panels, Scale, Series};
 use crate::{
     Path, PathIntegral, Result, Rule, VelocityField, neighbourhood_preservation, relative_attribution_error,
@@ -268,7 +268,7 @@ impl<'a> Study<'a> {
     /// The inputs traced back on the paper's grid.
     fn traces(&self, field: &dyn VelocityField) -> Result<Vec<Trace>> {
         let config = TraceConfig {
-            solver: Solver::fixed(Method::Rk4, STEPS),
+            solver: Solver::fixed(Scheme::Rk4, STEPS),
             consistency_steps: 0,
             reference: Reference::StandardNormal,
             ..TraceConfig::default()

@@ -7,7 +7,7 @@ use ndarray::ArrayView2;
 use serde::{Deserialize, Serialize};
 
 use crate::experiments::Figure;
-use crate::path::{Method, Solver, solve};
+use crate::path::{Scheme, Solver, solve};
 use crate::report::{Axes, Chart, Mark, Panels, Scale, Series};
 use crate::{Result, VelocityField};
 
@@ -32,7 +32,7 @@ pub(super) struct Sketch {
 impl Sketch {
     /// Runs a flow of the plane from starting points.
     pub(super) fn of(name: &str, field: &dyn VelocityField, starts: ArrayView2<f64>) -> Result<Sketch> {
-        let solved = solve(field, starts, 0.0, 1.0, &Solver::fixed(Method::Rk4, STEPS))?;
+        let solved = solve(field, starts, 0.0, 1.0, &Solver::fixed(Scheme::Rk4, STEPS))?;
         // Four decimals are more than a picture shows.
         let round = |v: f64| (v * 1e4).round() / 1e4;
         let point = |i: usize, k: usize| {

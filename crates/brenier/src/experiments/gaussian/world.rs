@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use super::matching::matched;
 use crate::data::synthetic::{Gaussian, OptimalTransport, RectifiedTransport};
-use crate::path::{Method, Solver, Trajectory, curvature, kinetic_action, solve};
+use crate::path::{Scheme, Solver, Trajectory, curvature, kinetic_action, solve};
 use crate::{Result, VelocityField};
 
 /// The paper's W2^2.
@@ -140,7 +140,7 @@ impl World {
 
     /// Runs the flow forward from `starts` on the paper's grid.
     pub(super) fn measure(&self, field: &dyn VelocityField, starts: ArrayView2<f64>) -> Result<Measures> {
-        let paths = solve(field, starts, 0.0, 1.0, &Solver::fixed(Method::Rk4, STEPS))?;
+        let paths = solve(field, starts, 0.0, 1.0, &Solver::fixed(Scheme::Rk4, STEPS))?;
         let count = paths.len() as f64;
         let (mut action, mut bend, mut ends, mut least) = (0.0, 0.0, 0.0, 0.0);
         for (path, start) in paths.iter().zip(starts.rows()) {

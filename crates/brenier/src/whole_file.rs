@@ -1,0 +1,69 @@
+//! Files that are whole or not there.
+//!
+//! A file is written beside its place under another name, flushed to the disk and renamed. Whenever the process is
+//! killed, what stands under the name is the old file, the new one, or nothing.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+use crate::error::{Error, Result};
+
+/// What may go wrong while a file is filled.
+pub(crate) type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// Writes a file whole or not at all; `fill` says what is in it.
+pub(crate) fn write_with(
+    path: &Path,
+    fill: impl FnOnce(&mut BufWriter<File>) -> std::result::Result<(), Failure>,
+) -> Result<()> {
+    let mut temporary = path.as_os_str().to_owned();
+    temporary.push(".new");
+    let write = || -> std::result::Result<(), Failure> {
+        let mut file = BufWriter::new(File::create(&temporary)?);
+        fill(&mut file)?;
+        file.flush()?;
+        file.get_ref().sync_all()?;
+        std::fs::rename(&temporary, path)?;
+        // The new name must reach the disk too; not every system lets a folder be flushed.
+        if let Some(Ok(folder)) = path.parent().map(File::open) {
+            let _ = folder.sync_all();
+        }
+        Ok(())
+    };
+    write().map_err(|source| {
+        let _ = std::fs::remove_file(&temporary);
+        Error::Write { path: path.to_owned(), source }
+    })
+}
+
+/// Writes bytes whole or not at all.
+pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
+    write_with(path, |file| Ok(file.write_all(bytes)?))
+}
+
+/// The folder, made where it is missing.
+pub(crate) fn make_folder(path: &Path) -> Result<()> {
+    std::fs::create_dir_all(path).map_err(|e| Error::Write { path: path.to_owned(), source: e.into() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_fails_leaves_the_old_file_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.txt");
+        write_whole(&path, b"old").unwrap();
+        let failed = write_with(&path, |file| {
+            file.write_all(b"half of the new")?;
+            Err("the lights went out".into())
+        });
+        assert!(failed.unwrap_err().to_string().contains("the lights went out"));
+        assert_eq!(std::fs::read(&path).unwrap(), b"old");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+        write_whole(&path, b"new").unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"new");
+    }
+}

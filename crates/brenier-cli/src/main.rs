@@ -3,6 +3,7 @@
 //! stdout is data, stderr is progress and errors. Exit 0: done; 1: failed; 2: wrong usage.
 
 mod args;
+mod config;
 mod data_args;
 mod engine_args;
 mod output;
@@ -18,13 +19,26 @@ use clap::Parser;
 use crate::args::{Args, Command};
 
 fn main() -> ExitCode {
-    let args = Args::parse();
+    let arguments = match config::arguments(std::env::args_os().collect()) {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            output::print_error(&error);
+            return ExitCode::from(2);
+        }
+    };
+    let args = Args::parse_from(arguments);
+    if args.quiet {
+        output::be_quiet();
+    }
     let done = match args.command {
         Command::Explain(explain) => verbs::explain::run(&explain),
         Command::Inspect(inspect) => verbs::inspect::run(&inspect),
         Command::Reflow(reflow) => verbs::reflow::run(&reflow),
         Command::Train(train) => verbs::train::run(&train),
         Command::Reproduce(reproduce) => verbs::reproduce::run(&reproduce),
+        Command::Report(report) => verbs::report::run(&report),
+        Command::Completions(completions) => verbs::completions::run(&completions),
+        Command::Man(pages) => verbs::man::run(&pages),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -5,9 +5,12 @@ mod groups;
 mod inputs;
 mod methods;
 mod model;
+mod preprocessing;
 mod surroundings;
+mod targets;
 
-pub(crate) use self::inputs::{Inputs, read_inputs, targets};
+pub(crate) use self::inputs::{Inputs, read_inputs};
 pub(crate) use self::methods::MethodArgs;
 pub(crate) use self::model::{Loaded, ModelArgs};
 pub(crate) use self::surroundings::Surroundings;
+pub(crate) use self::targets::{several_targets, targets};

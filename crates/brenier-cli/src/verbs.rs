@@ -1,7 +1,10 @@
 //! A file per verb: its arguments and the function that does it.
 
+pub(crate) mod completions;
 pub(crate) mod explain;
 pub(crate) mod inspect;
+pub(crate) mod man;
 pub(crate) mod reflow;
+pub(crate) mod report;
 pub(crate) mod reproduce;
 pub(crate) mod train;

@@ -154,6 +154,15 @@ pub enum Error {
         /// What to try.
         remedy: &'static str,
     },
+    /// A folder holds nothing to report.
+    #[error(
+        "there are no explanations in {}\nhint: name the folder that was given to `brenier explain -o`",
+        folder.display()
+    )]
+    NoExplanations {
+        /// The folder.
+        folder: PathBuf,
+    },
     /// A number that counts something is zero.
     #[error("{what} must be at least 1")]
     Zero {
@@ -509,6 +518,7 @@ impl Error {
     /// The error of a part of the examples, with the example numbered in the whole.
     pub(crate) fn counted_from(mut self, first: usize) -> Self {
         if let Error::NonFinite { example, .. }
+        | Error::PerturbedScore { example, .. }
         | Error::StepUnderflow { example, .. }
         | Error::TooManySteps { example, .. } = &mut self
         {

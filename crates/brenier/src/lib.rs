@@ -38,6 +38,7 @@ pub mod evaluate;
 pub mod experiments;
 mod fingerprint;
 pub mod flow;
+mod nearest;
 mod net;
 mod path;
 mod predictor;
@@ -54,6 +55,7 @@ pub use error::{Error, Result};
 pub use evaluate::{neighbourhood_preservation, relative_attribution_error};
 pub use fingerprint::{fingerprint, fingerprint_row};
 pub use flow::{FieldFn, VelocityField};
+pub use nearest::nearest_name;
 pub use path::{
     BlurPath, Border, DdimPath, JoinedGraph, Line, NeighbourGraph, Path, PathEvidence, Polyline, Reference,
     Reparameterised, Scheme, Solver, Stepping, Tableau, Trace, TraceConfig, TraceMode, Trajectory, curvature,

@@ -7,6 +7,8 @@ mod heat_map;
 mod lettering;
 mod page;
 mod panels;
+mod saved;
+mod steps;
 
 pub use chart::{Chart, Mark, Scale, Series};
 pub use files::save_explanations;
@@ -14,3 +16,4 @@ pub use grid::image_grid;
 pub use heat_map::{HeatMapGround, credit_scales, heat_map, save_heat_maps};
 pub use page::{Report, ReportExample, ReportTable};
 pub use panels::{Axes, Panels};
+pub use saved::{load_explanations, save_stills};

@@ -47,7 +47,7 @@ impl Sidecar {
             Err(error) => return Err(Error::Read { path, source: error.into() }),
         };
         toml::from_str(&text).map_err(|error| {
-            let line = error.span().map_or(1, |span| text[..span.start].lines().count().max(1));
+            let line = error.span().map_or(1, |span| text[..span.start].matches('\n').count() + 1);
             Error::Sidecar { path, line, reason: error.message().replace('\n', " ") }
         })
     }

@@ -7,7 +7,6 @@
 //! Methods whose credit sums to the score's change give credit in the same unit, so on one input they share one
 //! scale and can be compared by eye; every other method has its own. The page and the pictures follow the same rule.
 
-use std::fs;
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
 
@@ -18,6 +17,7 @@ use super::lettering::{LINE, fill, short_number, text_width, write_number};
 use crate::attribute::Explanation;
 use crate::error::{Error, Result};
 use crate::evaluate::Channels;
+use crate::whole_file::{make_folder, write_whole};
 
 /// What lies under the credit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -114,16 +114,14 @@ pub fn save_heat_maps(
     explanations: &[&Explanation],
     ground: HeatMapGround,
 ) -> Result<Vec<PathBuf>> {
-    let unwritable =
-        |path: &Path, e: std::io::Error| Error::Write { path: path.to_owned(), source: e.into() };
-    fs::create_dir_all(folder).map_err(|e| unwritable(folder, e))?;
+    make_folder(folder)?;
     let mut files = Vec::with_capacity(explanations.len());
     for (explanation, scale) in explanations.iter().zip(credit_scales(explanations)) {
         let certificate = &explanation.certificate;
         let name =
             format!("{:04}-{}-target{}.png", certificate.example, certificate.method, certificate.target);
         let file = folder.join(name);
-        fs::write(&file, heat_map(explanation, scale, ground)?).map_err(|e| unwritable(&file, e))?;
+        write_whole(&file, &heat_map(explanation, scale, ground)?)?;
         files.push(file);
     }
     Ok(files)

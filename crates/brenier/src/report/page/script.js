@@ -169,18 +169,18 @@
     return make("div", { class: "path" }, make("h3", {}, `Along the path: ${name}`), slider, numbers, row);
   };
 
-  const article = (example, number) => {
-    const input = unpack(example.input);
-    const maps = example.methods.map((method) => unpack(method.values));
-    const target = example.methods[0].certificate.target;
-    const heading = make("h2", {}, `${example.name}: ${className(target)}, score ${short(example.methods[0].certificate.score)}`);
+  // What all methods say of one target.
+  const part = (example, input, methods) => {
+    const maps = methods.map((method) => unpack(method.values));
+    const { target, score } = methods[0].certificate;
+    const heading = make("h2", {}, `${example.name}: ${className(target)}, score ${short(score)}`);
     const row = make("div", { class: "row" });
     if (images) {
       const picture = canvas("input");
       paintState(picture, input, example.range);
       row.append(make("figure", {}, picture, make("figcaption", {}, "input")));
     }
-    example.methods.forEach((method, i) => {
+    methods.forEach((method, i) => {
       const caption = make("figcaption", {}, ...(images ? [colourBar(method.scale)] : []), make("strong", {}, method.certificate.method), " ", verdict(method.certificate), facts(method.certificate));
       if (images) {
         const picture = canvas(`credit by ${method.certificate.method}`);
@@ -191,8 +191,27 @@
         row.append(make("figure", {}, bars(maps[i], errors, input, method.certificate.method), caption));
       }
     });
-    const whole = make("article", { id: `example-${number}` }, heading, row);
-    for (const method of example.methods) if (method.frames) whole.append(scrubber(method, input.length, example.range));
+    const whole = make("div", { class: "part" }, heading, row);
+    for (const method of methods) if (method.frames) whole.append(scrubber(method, input.length, example.range));
+    return whole;
+  };
+
+  const article = (example, number) => {
+    const input = unpack(example.input);
+    const targets = [...new Set(example.methods.map((method) => method.certificate.target))];
+    const parts = targets.map((target) => part(example, input, example.methods.filter((method) => method.certificate.target === target)));
+    const whole = make("article", { id: `example-${number}` });
+    const show = (chosen) => parts.forEach((one, i) => (one.hidden = i !== chosen));
+    if (targets.length > 1) {
+      const choices = targets.map((target, i) => {
+        const button = make("input", { type: "radio", name: `target-${number}`, ...(i === 0 ? { checked: "" } : {}) });
+        button.addEventListener("change", () => show(i));
+        return make("label", {}, button, className(target));
+      });
+      whole.append(make("fieldset", { class: "targets" }, make("legend", {}, "explained score"), ...choices));
+      show(0);
+    }
+    whole.append(...parts);
     return whole;
   };
 

@@ -114,6 +114,12 @@ pub(crate) fn read_inputs(
 ) -> Result<Inputs> {
     let (mut parts, mut names, mut features) = (Vec::new(), Vec::new(), Vec::new());
     for file in files {
+        if !file.exists() {
+            bail!(
+                "there is no {}\nhint: give images, a folder of them, or an npy, npz, csv or parquet file",
+                file.display()
+            );
+        }
         let array = if is_array(file) { floats(file, predictor)? } else { None };
         let part = if let Some(part) = array {
             names.extend((0..part.nrows()).map(|row| format!("{}#{row}", file.display())));

@@ -10,13 +10,13 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use ndarray::{Array1, Array2, Array3, ArrayD, Axis, Ix1, Ix2, Ix3, OwnedRepr};
-use ndarray_npy::{NpzReader, NpzWriter, ReadableElement};
+use ndarray_npy::{NpzReader, ReadableElement};
 
 use super::page::{Report, ReportExample};
 use super::steps::{from_steps, steps};
 use crate::attribute::{Certificate, Explanation, Frames};
 use crate::error::{Error, Result};
-use crate::whole_file::{Failure, make_folder, write_whole, write_with};
+use crate::whole_file::{Failure, Packing, make_folder, write_arrays, write_whole};
 
 const DESCRIPTION: &str = "report.json";
 const ARRAYS: &str = "explanations.npz";
@@ -171,8 +171,7 @@ pub fn save_stills(folder: &Path, stills: &[Option<Frames>]) -> Result<()> {
         }
     }
     make_folder(folder)?;
-    write_with(&folder.join(STILLS), |file| {
-        let mut npz = NpzWriter::new_compressed(file);
+    write_arrays(&folder.join(STILLS), Packing::Compressed, |npz| {
         npz.add_array("rows", &rows)?;
         npz.add_array("times", &times)?;
         npz.add_array("scores", &scores)?;
@@ -180,7 +179,6 @@ pub fn save_stills(folder: &Path, stills: &[Option<Frames>]) -> Result<()> {
             npz.add_array(if name == "state" { "states" } else { "credit" }, bytes)?;
             npz.add_array(format!("{name}_range"), range)?;
         }
-        npz.finish()?;
         Ok(())
     })
 }

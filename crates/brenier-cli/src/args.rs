@@ -15,6 +15,8 @@ pub(crate) struct Args {
 /// The verbs, a file each under `verbs/`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// See it work: embedded images, models and flows, from explanations to a report
+    Demo(verbs::demo::Demo),
     /// Explain a model's score: the credit of every feature, with its certificate
     Explain(Box<verbs::explain::Explain>),
     /// Show what a model is, and whether and where it can be differentiated

@@ -3,6 +3,7 @@
 //! stdout is data, stderr is progress and errors. Exit 0: done; 1: failed; 2: wrong usage.
 
 mod args;
+mod assets;
 mod data_args;
 mod engine_args;
 mod output;
@@ -15,18 +16,10 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::args::{Args, Command};
+use crate::args::Args;
 
 fn main() -> ExitCode {
-    let args = Args::parse();
-    let done = match args.command {
-        Command::Explain(explain) => verbs::explain::run(&explain),
-        Command::Inspect(inspect) => verbs::inspect::run(&inspect),
-        Command::Reflow(reflow) => verbs::reflow::run(&reflow),
-        Command::Train(train) => verbs::train::run(&train),
-        Command::Reproduce(reproduce) => verbs::reproduce::run(&reproduce),
-    };
-    match done {
+    match verbs::run(&Args::parse().command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             output::print_error(&error);

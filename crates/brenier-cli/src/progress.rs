@@ -4,7 +4,7 @@
 //! run in the background says where it is without filling the disk.
 
 use std::ops::ControlFlow;
-use std::sync::Arc;
+use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -17,27 +17,32 @@ use crate::output::print_progress;
 /// Seconds between lines where there is no terminal.
 const LINE_SECONDS: u64 = 15;
 
-/// Set when the user asks to stop.
-#[derive(Debug, Clone)]
-pub(crate) struct StopKey(Arc<AtomicBool>);
+/// Whether the user asked to stop. There is one Ctrl-C for the whole process.
+static STOP: AtomicBool = AtomicBool::new(false);
+static LISTENING: Once = Once::new();
+
+/// The key that asks a run to stop.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StopKey(());
 
 impl StopKey {
     /// Listens for Ctrl-C from now on: the first asks to stop, the second ends the process.
     pub(crate) fn listen() -> Result<StopKey> {
-        let asked = Arc::new(AtomicBool::new(false));
-        let flag = asked.clone();
-        ctrlc::set_handler(move || {
-            if flag.swap(true, Ordering::SeqCst) {
-                std::process::exit(130);
-            }
-            eprintln!("\nstopping after this step; press Ctrl-C again to leave at once");
-        })
-        .context("cannot listen for Ctrl-C")?;
-        Ok(StopKey(asked))
+        let mut listening = Ok(());
+        LISTENING.call_once(|| {
+            listening = ctrlc::set_handler(|| {
+                if STOP.swap(true, Ordering::SeqCst) {
+                    std::process::exit(130);
+                }
+                eprintln!("\nstopping after this step; press Ctrl-C again to leave at once");
+            });
+        });
+        listening.context("cannot listen for Ctrl-C")?;
+        Ok(StopKey(()))
     }
 
-    pub(crate) fn pressed(&self) -> bool {
-        self.0.load(Ordering::SeqCst)
+    pub(crate) fn pressed(self) -> bool {
+        STOP.load(Ordering::SeqCst)
     }
 }
 

@@ -24,7 +24,6 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 pub use classifier::{ClassifierRun, train_classifier};
-pub(crate) use files::{make_folder, write_whole};
 pub use generator::{FlowRun, Generated, ReferenceKind, train_generator};
 pub use reflow::{ReflowRun, reflow};
 

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::integrated_gradients::requests;
 use super::rows::{MICRO_BATCH, check_inputs};
 use super::{Allocation, Context, Explanation};
-use crate::path::ddim;
+use crate::path::{DdimPath, ddim};
 use crate::predictor::Score;
 use crate::{Error, Result};
 
@@ -49,6 +49,18 @@ impl Ddim {
         targets: &[usize],
         context: &Context,
     ) -> Result<Vec<Explanation>> {
+        self.explain_and_keep(score, inputs, targets, context, &mut |_| {})
+    }
+
+    /// As [`Ddim::explain`]; the paths of each micro-batch are handed to `keep`.
+    pub(super) fn explain_and_keep(
+        &self,
+        score: &dyn Score,
+        inputs: ArrayView2<f64>,
+        targets: &[usize],
+        context: &Context,
+        keep: &mut dyn FnMut(Vec<DdimPath>),
+    ) -> Result<Vec<Explanation>> {
         check_inputs(score, inputs, targets)?;
         let refuse =
             |reason: String, remedy| Error::Method { method: Self::NAME.to_string(), reason, remedy };
@@ -76,6 +88,7 @@ impl Ddim {
             let mut requests = requests(&paths, &targets[first..last]);
             requests.iter_mut().for_each(|request| request.example += first);
             explanations.extend(self.allocation.explain_all(Self::NAME, score, &requests)?);
+            keep(paths);
         }
         Ok(explanations)
     }

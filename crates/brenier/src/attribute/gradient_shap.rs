@@ -65,7 +65,7 @@ impl GradientShap {
         data.require_rows(1, "a background")?;
         error::expect_shape("a row of the data", score.shape(), data.shape())?;
         let draw = |example: usize, sample: usize| {
-            let mut rng = generator(self.seed, example, sample);
+            let mut rng = generator(self.seed, context.first_example + example, sample);
             let reference = data.rows_f64(&[rng.random_range(0..data.len())])?.row(0).to_owned();
             let time = rng.random::<f64>();
             let mut noise = || -> f64 { StandardNormal.sample(&mut rng) };

@@ -17,7 +17,7 @@ use super::moments::Moments;
 use super::rows::{MICRO_BATCH, check_inputs};
 use super::{Allocation, Certificate, Completeness, Context, Explanation, Verdict};
 use crate::flow::VelocityField;
-use crate::path::{TraceConfig, trace};
+use crate::path::{Trace, TraceConfig, trace};
 use crate::predictor::Score;
 use crate::{Error, Result};
 
@@ -47,10 +47,22 @@ impl Transport {
         targets: &[usize],
         context: &Context,
     ) -> Result<Vec<Explanation>> {
+        self.explain_and_keep(score, inputs, targets, context, &mut |_| {})
+    }
+
+    /// As [`Transport::explain`]; the traces of each micro-batch are handed to `keep`, flow after flow.
+    pub(super) fn explain_and_keep(
+        &self,
+        score: &dyn Score,
+        inputs: ArrayView2<f64>,
+        targets: &[usize],
+        context: &Context,
+        keep: &mut dyn FnMut(Vec<Trace>),
+    ) -> Result<Vec<Explanation>> {
         check_inputs(score, inputs, targets)?;
         let mut members = Vec::with_capacity(context.flows.len());
         for &flow in &context.flows {
-            members.push(self.along(flow, score, inputs, targets)?);
+            members.push(self.along(flow, score, inputs, targets, keep)?);
         }
         match members.len() {
             0 => Err(Error::Method {
@@ -69,6 +81,7 @@ impl Transport {
         score: &dyn Score,
         inputs: ArrayView2<f64>,
         targets: &[usize],
+        keep: &mut dyn FnMut(Vec<Trace>),
     ) -> Result<Vec<Explanation>> {
         if flow.features() != score.features() {
             return Err(Error::Method {
@@ -89,6 +102,7 @@ impl Transport {
             let mut requests = requests(&traces, &targets[first..last]);
             requests.iter_mut().for_each(|request| request.example += first);
             explanations.extend(self.allocation.explain_all(Self::NAME, score, &requests)?);
+            keep(traces);
         }
         Ok(explanations)
     }

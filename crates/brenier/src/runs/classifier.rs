@@ -9,6 +9,7 @@ use super::{Event, Outcome, Watch, files};
 use crate::classify::{Augment, Classification, ClassifierConfig, accuracy};
 use crate::data::{Dataset, Scaling, ScalingConfig};
 use crate::error::Result;
+use crate::store::make_folder;
 use crate::train::{TrainConfig, fit};
 
 /// What to train, and how.
@@ -42,7 +43,7 @@ pub fn train_classifier(
     held_out.require_labels()?;
     let seed = run.training.seed;
     let task = Classification::new(data.clone(), run.augment, run.smoothing, seed)?;
-    files::make_folder(folder)?;
+    make_folder(folder)?;
     let network = run.network.clone().unwrap_or_else(|| ClassifierConfig::for_shape(data.shape()));
     let mut model = match start {
         Some(model) => model,

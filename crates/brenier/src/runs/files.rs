@@ -10,26 +10,13 @@ use serde::Serialize;
 use crate::data::Dataset;
 use crate::error::{Error, Result};
 use crate::report::{Chart, Mark, Scale, Series, image_grid};
+use crate::store::write_whole;
 use crate::train::{Progress, save_whole};
-
-/// Writes a file whole or not at all.
-pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
-    let unwritable = |e: std::io::Error| Error::Write { path: path.to_owned(), source: e.into() };
-    let mut temporary = path.as_os_str().to_owned();
-    temporary.push(".new");
-    std::fs::write(&temporary, bytes).map_err(unwritable)?;
-    std::fs::rename(&temporary, path).map_err(unwritable)
-}
 
 pub(super) fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
     let text = serde_json::to_string_pretty(value)
         .map_err(|e| Error::Write { path: path.to_owned(), source: e.into() })?;
     write_whole(path, format!("{text}\n").as_bytes())
-}
-
-/// The folder, made where it is missing.
-pub(crate) fn make_folder(path: &Path) -> Result<()> {
-    std::fs::create_dir_all(path).map_err(|e| Error::Write { path: path.to_owned(), source: e.into() })
 }
 
 /// Writes into a model how the columns of a table were coded, so that other rows can be coded alike.

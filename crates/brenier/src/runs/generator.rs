@@ -19,6 +19,7 @@ use crate::flow::{
 };
 use crate::net::NetworkConfig;
 use crate::path::{Reference, Solver, TraceConfig, ddim, ddim_ends, trace};
+use crate::store::make_folder;
 use crate::train::{Task, TrainConfig, Trained, fit, mean_loss};
 
 /// The distribution at time 0, as it is asked for.
@@ -88,7 +89,7 @@ pub fn train_generator(
 ) -> Result<Generated> {
     data.require_rows(run.training.batch.max(1), "a batch")?;
     held_out.require_rows(4, "measuring the result on held-out data")?;
-    files::make_folder(folder)?;
+    make_folder(folder)?;
     let scaling = Scaling::fit(data, &run.scaling)?;
     let seed = run.training.seed;
     let network = run.network.clone().unwrap_or_else(|| NetworkConfig::for_shape(data.shape()));

@@ -21,6 +21,7 @@ use crate::flow::{
     CoupledPairs, Coupling, FlowMetadata, Objective, OnnxFlow, ScaledRows, StoredPairs, flow_ends,
 };
 use crate::path::Solver;
+use crate::store::make_folder;
 use crate::train::TrainConfig;
 use crate::{Method, VelocityField};
 
@@ -78,7 +79,7 @@ pub fn reflow(
             hint: "5000 generated and 5000 inverted pairs are a good beginning",
         });
     }
-    files::make_folder(&folder.join("pairs"))?;
+    make_folder(&folder.join("pairs"))?;
     files::write_json(&folder.join("run.json"), run)?;
     let scaling =
         flow.metadata().scaling.clone().map_or_else(|| crate::data::Scaling::identity(flow.shape()), Ok)?;

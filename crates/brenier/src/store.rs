@@ -1,0 +1,162 @@
+//! Finished parts of a long run, kept in a folder so that an interrupted run does not lose them.
+//!
+//! A part is what one seed found, what a method scores on a few examples, or what a figure needs: plain numbers,
+//! written as JSON the moment they are there, beside the settings that they came from. A run that finds a part of
+//! the same settings takes it, to the bit; one of other settings is made again. Where parts of different runs must
+//! not be mixed at all, the folder is claimed for one run first, and another one is refused.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{Error, Result};
+
+/// The file that says which run a folder was claimed for.
+const CLAIM: &str = "run.json";
+
+/// Where finished parts are kept.
+#[derive(Debug, Clone, Default)]
+pub struct Store {
+    folder: Option<PathBuf>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Part {
+    settings: Value,
+    result: Value,
+}
+
+impl Store {
+    /// Nowhere: every run makes everything.
+    pub fn nowhere() -> Store {
+        Store { folder: None }
+    }
+
+    /// In a folder, which is made when the first part is finished.
+    pub fn in_folder(folder: impl Into<PathBuf>) -> Store {
+        Store { folder: Some(folder.into()) }
+    }
+
+    /// Says what the parts in the folder are made from, by name: a model, data, settings. The first run writes it
+    /// down; every other one must say the same.
+    ///
+    /// # Errors
+    /// If the folder was claimed for something else, with the first thing that differs.
+    pub fn claim(&self, about: &BTreeMap<String, String>) -> Result<()> {
+        let Some(folder) = &self.folder else { return Ok(()) };
+        let path = folder.join(CLAIM);
+        if !path.exists() {
+            make_folder(folder)?;
+            let text = serde_json::to_vec_pretty(about)
+                .map_err(|e| Error::Write { path: path.clone(), source: e.into() })?;
+            return write_whole(&path, &text);
+        }
+        let unreadable =
+            |source: Box<dyn std::error::Error + Send + Sync>| Error::Read { path: path.clone(), source };
+        let bytes = std::fs::read(&path).map_err(|e| unreadable(e.into()))?;
+        let kept: BTreeMap<String, String> =
+            serde_json::from_slice(&bytes).map_err(|e| unreadable(e.into()))?;
+        let absent = "none".to_string();
+        for name in kept.keys().chain(about.keys()) {
+            let (before, now) = (kept.get(name).unwrap_or(&absent), about.get(name).unwrap_or(&absent));
+            if before != now {
+                return Err(Error::OtherParts {
+                    folder: folder.clone(),
+                    what: name.clone(),
+                    kept: before.clone(),
+                    asked: now.clone(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// The part of this name: the one that was kept, if it has the same settings, or else a new one.
+    ///
+    /// # Errors
+    /// What `make` says, and a folder that cannot be written to. A file that is no part counts as none.
+    pub(crate) fn part<T: Serialize + DeserializeOwned>(
+        &self,
+        name: &str,
+        settings: &impl Serialize,
+        make: impl FnOnce() -> Result<T>,
+    ) -> Result<T> {
+        let Some(folder) = &self.folder else { return make() };
+        let path = folder.join(format!("{name}.json"));
+        let unwritable = |e: serde_json::Error| Error::Write { path: path.clone(), source: e.into() };
+        let settings = serde_json::to_value(settings).map_err(unwritable)?;
+        if let Some(kept) = read(&path).filter(|part| part.settings == settings)
+            && let Ok(result) = serde_json::from_value(kept.result)
+        {
+            return Ok(result);
+        }
+        let made = make()?;
+        let part = Part { settings, result: serde_json::to_value(&made).map_err(unwritable)? };
+        make_folder(folder)?;
+        write_whole(&path, &serde_json::to_vec(&part).map_err(unwritable)?)?;
+        Ok(made)
+    }
+}
+
+/// Writes a file whole or not at all.
+pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
+    let unwritable = |e: std::io::Error| Error::Write { path: path.to_owned(), source: e.into() };
+    let mut temporary = path.as_os_str().to_owned();
+    temporary.push(".new");
+    std::fs::write(&temporary, bytes).map_err(unwritable)?;
+    std::fs::rename(&temporary, path).map_err(unwritable)
+}
+
+/// The folder, made where it is missing.
+pub(crate) fn make_folder(path: &Path) -> Result<()> {
+    std::fs::create_dir_all(path).map_err(|e| Error::Write { path: path.to_owned(), source: e.into() })
+}
+
+fn read(path: &Path) -> Option<Part> {
+    serde_json::from_slice(&std::fs::read(path).ok()?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_is_made_once_for_its_settings() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::in_folder(folder.path().join("parts"));
+        let mut made = 0;
+        let mut ask = |store: &Store, settings: &[u64]| {
+            store
+                .part("seed-0", &settings, || {
+                    made += 1;
+                    Ok(vec![0.1 + 0.2, f64::from(made)])
+                })
+                .unwrap()
+        };
+        let first = ask(&store, &[1, 2]);
+        assert_eq!(ask(&store, &[1, 2]), first, "kept, to the bit");
+        assert_eq!(ask(&store, &[1, 3])[1], 2.0, "other settings");
+        std::fs::write(folder.path().join("parts/seed-0.json"), "{\"settings\": [1, 3], ").unwrap();
+        assert_eq!(ask(&store, &[1, 3])[1], 3.0, "half a file is none");
+        assert_eq!(ask(&Store::nowhere(), &[1, 3])[1], 4.0);
+        let failed: Result<f64> = store.part("other", &1, || Err(Error::Zero { what: "it" }));
+        assert!(failed.is_err() && !folder.path().join("parts/other.json").exists());
+    }
+
+    #[test]
+    fn a_claimed_folder_is_for_one_run() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::in_folder(folder.path().join("parts"));
+        let about = |model: &str| BTreeMap::from([("the model".to_string(), model.to_string())]);
+        store.claim(&about("a")).unwrap();
+        store.claim(&about("a")).unwrap();
+        let message = store.claim(&about("b")).unwrap_err().to_string();
+        assert!(message.contains("the model was a, and now it is b\nhint: "), "{message}");
+        let message = store.claim(&BTreeMap::new()).unwrap_err().to_string();
+        assert!(message.contains("now it is none"), "{message}");
+        Store::nowhere().claim(&about("b")).unwrap();
+    }
+}

@@ -20,6 +20,7 @@ use crate::args::{Args, Command};
 fn main() -> ExitCode {
     let args = Args::parse();
     let done = match args.command {
+        Command::Evaluate(evaluate) => verbs::evaluate::run(&evaluate),
         Command::Explain(explain) => verbs::explain::run(&explain),
         Command::Inspect(inspect) => verbs::inspect::run(&inspect),
         Command::Reflow(reflow) => verbs::reflow::run(&reflow),

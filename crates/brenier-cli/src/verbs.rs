@@ -1,5 +1,6 @@
 //! A file per verb: its arguments and the function that does it.
 
+pub(crate) mod evaluate;
 pub(crate) mod explain;
 pub(crate) mod inspect;
 pub(crate) mod reflow;

@@ -19,6 +19,8 @@ pub(crate) enum Command {
     Demo(verbs::demo::Demo),
     /// Explain a model's score: the credit of every feature, with its certificate
     Explain(Box<verbs::explain::Explain>),
+    /// Compare methods by metrics: a table with intervals, on a model and data of your own
+    Evaluate(Box<verbs::evaluate::Evaluate>),
     /// Show what a model is, and whether and where it can be differentiated
     Inspect(verbs::inspect::Inspect),
     /// Train a flow from a reference distribution to data, a diffusion model, or a classifier

@@ -82,10 +82,16 @@ impl RunProgress {
                 }
             }
         }
+        self.go_on()
+    }
+
+    /// Says to stop where the user asked for it.
+    pub(crate) fn go_on(&self) -> ControlFlow<()> {
         if self.stop.pressed() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
-    fn advance(&mut self, stage: &'static str, done: u64, total: u64, message: &str) {
+    /// Shows how much of a stage is done.
+    pub(crate) fn advance(&mut self, stage: &'static str, done: u64, total: u64, message: &str) {
         if self.stage != Some(stage) {
             self.stage = Some(stage);
             self.bar.reset();

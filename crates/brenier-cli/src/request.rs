@@ -7,7 +7,8 @@ mod methods;
 mod model;
 mod surroundings;
 
-pub(crate) use self::inputs::{Inputs, read_inputs, targets};
+pub(crate) use self::groups::grouping;
+pub(crate) use self::inputs::{Inputs, Sources, read_inputs, targets};
 pub(crate) use self::methods::MethodArgs;
 pub(crate) use self::model::{Loaded, ModelArgs};
 pub(crate) use self::surroundings::Surroundings;

@@ -1,6 +1,7 @@
 //! A file per verb: its arguments and the function that does it.
 
 pub(crate) mod demo;
+pub(crate) mod evaluate;
 pub(crate) mod explain;
 pub(crate) mod inspect;
 pub(crate) mod reflow;
@@ -15,6 +16,7 @@ use crate::args::Command;
 pub(crate) fn run(command: &Command) -> Result<()> {
     match command {
         Command::Demo(demo) => demo::run(demo),
+        Command::Evaluate(evaluate) => evaluate::run(evaluate),
         Command::Explain(explain) => explain::run(explain),
         Command::Inspect(inspect) => inspect::run(inspect),
         Command::Reflow(reflow) => reflow::run(reflow),

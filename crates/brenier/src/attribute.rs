@@ -59,7 +59,7 @@ pub use integrated_gradients::IntegratedGradients;
 pub use kernel_shap::{Coalitions, KernelShap};
 pub use lime::{Distance, Lime, Surrogate};
 pub(crate) use method::nearest_name;
-pub use method::{Context, Meaning, Method, Settings};
+pub use method::{Context, Meaning, Method, Settings, WithPaths};
 pub use occlusion::Occlusion;
 pub use path_integral::{PathIntegral, Request};
 pub use perturbation::Absence;

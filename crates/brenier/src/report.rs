@@ -3,6 +3,7 @@
 mod chart;
 mod files;
 mod grid;
+mod metric_table;
 mod page;
 mod panels;
 

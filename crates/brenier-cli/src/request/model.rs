@@ -25,6 +25,14 @@ pub(crate) struct ModelArgs {
     keep_softmax: bool,
 }
 
+impl ModelArgs {
+    /// Which output is explained, and how.
+    pub(crate) fn output_in_words(&self) -> String {
+        let name = self.output_name.as_deref().unwrap_or("the first");
+        format!("{name}{}", if self.keep_softmax { ", with its softmax" } else { "" })
+    }
+}
+
 /// A model that was loaded.
 pub(crate) enum Loaded {
     WithGradients(Box<OnnxPredictor>),

@@ -80,6 +80,7 @@ impl Surroundings {
             flows: self.flows.iter().map(|flow| flow as &dyn VelocityField).collect(),
             diffusion: self.diffusion.as_ref(),
             model,
+            first_example: 0,
         }
     }
 }

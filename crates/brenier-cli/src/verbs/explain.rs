@@ -93,7 +93,7 @@ pub(crate) fn run(args: &Explain) -> Result<()> {
     let followed = !args.settings.flow.is_empty() || args.traces.is_some();
     let default = [if followed { "transport" } else { "ig" }.to_string()];
     let names = if args.method.is_empty() { &default[..] } else { &args.method };
-    let methods = args.settings.methods(names, args.traces.is_some())?;
+    let methods = args.settings.methods(names, args.traces.is_some(), &[])?;
     for name in methods.iter().map(Method::name) {
         if let Some(folder) = folder(args, &name, methods.len()) {
             refuse_to_overwrite(&folder, args.force)?;
@@ -156,15 +156,15 @@ pub(crate) fn run(args: &Explain) -> Result<()> {
 
 /// What a model that was trained here says of itself.
 #[derive(Default)]
-struct Said {
+pub(crate) struct Said {
     /// The names of its outputs.
-    classes: Vec<String>,
+    pub(crate) classes: Vec<String>,
     /// How the columns of its table were coded.
-    columns: Vec<Column>,
+    pub(crate) columns: Vec<Column>,
 }
 
 impl Said {
-    fn of(model: &FilePath) -> Said {
+    pub(crate) fn of(model: &FilePath) -> Said {
         let Ok(model) = onnx_grad::Model::load(model) else { return Said::default() };
         Said {
             classes: entry(&model, "brenier.classes").unwrap_or_default(),
@@ -210,7 +210,7 @@ fn sign(
 }
 
 /// The fingerprint of a file.
-fn file_hash(file: &FilePath) -> Result<String> {
+pub(crate) fn file_hash(file: &FilePath) -> Result<String> {
     let bytes = std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
     Ok(fingerprint(&bytes))
 }

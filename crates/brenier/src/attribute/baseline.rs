@@ -78,7 +78,7 @@ impl Baseline {
                         hint: "choose another baseline",
                     };
                     let uniform = Uniform::new_inclusive(low, high).map_err(refuse)?;
-                    let mut rng = generator(seed, example, 0);
+                    let mut rng = generator(seed, context.first_example + example, 0);
                     row.iter_mut().for_each(|value| *value = uniform.sample(&mut rng));
                 }
             }

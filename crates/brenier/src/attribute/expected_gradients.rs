@@ -65,7 +65,7 @@ impl ExpectedGradients {
     ) -> Result<Vec<Explanation>> {
         let background = background(Self::NAME, score, context)?;
         let draw = |example: usize, sample: usize| {
-            let mut rng = generator(self.seed, example, sample);
+            let mut rng = generator(self.seed, context.first_example + example, sample);
             let (reference, time) = start(background, &mut rng)?;
             Ok(Draw { reference, input: inputs.row(example).to_owned(), time })
         };

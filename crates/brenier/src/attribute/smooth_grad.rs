@@ -74,6 +74,17 @@ impl SmoothGrad {
         inputs: ArrayView2<f64>,
         targets: &[usize],
     ) -> Result<Vec<Explanation>> {
+        self.explain_from(0, score, inputs, targets)
+    }
+
+    /// The same for inputs whose first has this number in the run.
+    pub(super) fn explain_from(
+        &self,
+        first_example: usize,
+        score: &dyn Score,
+        inputs: ArrayView2<f64>,
+        targets: &[usize],
+    ) -> Result<Vec<Explanation>> {
         if !(self.noise >= 0.0 && self.noise.is_finite()) {
             return Err(Error::Setting {
                 name: "the noise",
@@ -85,7 +96,7 @@ impl SmoothGrad {
         check_inputs(score, inputs, targets)?;
         self.explain_with(score, inputs, targets, |example, sample| {
             let sigma = self.noise * range(inputs.row(example));
-            let mut rng = generator(self.seed, example, sample);
+            let mut rng = generator(self.seed, first_example + example, sample);
             Array1::from_shape_fn(inputs.ncols(), |_| {
                 let z: f64 = StandardNormal.sample(&mut rng);
                 sigma * z

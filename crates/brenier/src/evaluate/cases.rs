@@ -175,6 +175,7 @@ pub fn explain_with<'a, 'b: 'a>(method: &'a Method, context: &'a Context<'b>) ->
             flows: context.flows.clone(),
             diffusion: context.diffusion,
             model,
+            first_example: context.first_example,
         };
         let mut values = Array2::zeros(inputs.raw_dim());
         let explanations = method.explain(score, inputs, targets, &context)?;

@@ -1,5 +1,7 @@
 //! What was typed.
 
+use std::path::PathBuf;
+
 use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::verbs;
@@ -10,6 +12,13 @@ use crate::verbs;
 pub(crate) struct Args {
     #[command(subcommand)]
     pub(crate) command: Command,
+    /// Say nothing on the way, only errors
+    #[arg(short, long, global = true)]
+    pub(crate) quiet: bool,
+    /// Take flags from a TOML file: `method = ["ig", "transport"]` for --method ig,transport, for every verb or under
+    /// its name, such as [explain]; flags that are typed win
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
 }
 
 /// The verbs, a file each under `verbs/`.
@@ -29,6 +38,12 @@ pub(crate) enum Command {
     Reflow(Box<verbs::reflow::Reflow>),
     /// Reproduce a table or figure of the paper, beside the paper's numbers
     Reproduce(verbs::reproduce::Reproduce),
+    /// Write report.html anew from the explanations in a folder
+    Report(verbs::report::ReportVerb),
+    /// Print what makes a shell complete verbs and flags
+    Completions(verbs::completions::Completions),
+    /// Print the man page, or write one for every verb into a folder
+    Man(verbs::man::ManPages),
 }
 
 /// How data is written to stdout.

@@ -66,7 +66,7 @@ impl From<DataPart> for Part {
     }
 }
 
-fn size(text: &str) -> Result<(usize, usize), String> {
+pub(crate) fn size(text: &str) -> Result<(usize, usize), String> {
     let parsed = text.split_once('x').and_then(|(h, w)| Some((h.parse().ok()?, w.parse().ok()?)));
     parsed.ok_or_else(|| format!("'{text}' is no size such as 32x32"))
 }

@@ -2,8 +2,11 @@
 //!
 //! stdout is data, stderr is progress and errors. Exit 0: done; 1: failed; 2: wrong usage.
 
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
 mod args;
 mod assets;
+mod config;
 mod data_args;
 mod engine_args;
 mod output;
@@ -19,7 +22,18 @@ use clap::Parser;
 use crate::args::Args;
 
 fn main() -> ExitCode {
-    match verbs::run(&Args::parse().command) {
+    let arguments = match config::arguments(std::env::args_os().collect()) {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            output::print_error(&error);
+            return ExitCode::from(2);
+        }
+    };
+    let args = Args::parse_from(arguments);
+    if args.quiet {
+        output::be_quiet();
+    }
+    match verbs::run(&args.command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             output::print_error(&error);

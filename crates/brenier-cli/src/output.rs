@@ -1,6 +1,7 @@
 //! The one place that writes: data to stdout, everything else to stderr.
 
 use std::io::{ErrorKind, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result};
 
@@ -13,9 +14,24 @@ pub(crate) fn print_data(text: &str) -> Result<()> {
     }
 }
 
+/// Whether the user wants to hear of nothing but errors.
+static QUIET: AtomicBool = AtomicBool::new(false);
+
+/// Says nothing on the way from now on.
+pub(crate) fn be_quiet() {
+    QUIET.store(true, Ordering::Relaxed);
+}
+
+/// Whether nothing is said on the way.
+pub(crate) fn is_quiet() -> bool {
+    QUIET.load(Ordering::Relaxed)
+}
+
 /// Writes a line of progress to stderr.
 pub(crate) fn print_progress(line: &str) {
-    eprintln!("{line}");
+    if !is_quiet() {
+        eprintln!("{line}");
+    }
 }
 
 /// Writes an error to stderr: what happened, why, and a hint on a line of its own where there is one.

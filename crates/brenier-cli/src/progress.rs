@@ -12,7 +12,10 @@ use anyhow::{Context, Result};
 use brenier::runs::Event;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::output::print_progress;
+use crate::output::{is_quiet, print_progress};
+
+/// What takes no longer than this shows no bar.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Seconds between lines where there is no terminal.
 const LINE_SECONDS: u64 = 15;
@@ -49,22 +52,12 @@ impl StopKey {
 /// Shows what a run is doing.
 pub(crate) struct RunProgress {
     stop: StopKey,
-    bar: ProgressBar,
-    stage: Option<&'static str>,
-    line: Option<Instant>,
-    began: Instant,
-    first: u64,
-    quiet: bool,
+    stage: Option<(&'static str, Gauge)>,
 }
 
 impl RunProgress {
-    pub(crate) fn new(stop: StopKey, quiet: bool) -> RunProgress {
-        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-        if quiet {
-            bar.set_draw_target(ProgressDrawTarget::hidden());
-        }
-        let now = Instant::now();
-        RunProgress { stop, bar, stage: None, line: None, began: now, first: 0, quiet }
+    pub(crate) fn new(stop: StopKey) -> RunProgress {
+        RunProgress { stop, stage: None }
     }
 
     /// Shows an event; says to stop where the user asked for it.
@@ -76,10 +69,8 @@ impl RunProgress {
             }
             Event::Pairs(done, total) => self.advance("pairs", done as u64, total as u64, ""),
             Event::Measuring => {
-                self.bar.finish_and_clear();
-                if !self.quiet {
-                    print_progress("measuring on held-out data");
-                }
+                self.stage = None;
+                print_progress("measuring on held-out data");
             }
         }
         self.go_on()
@@ -92,35 +83,81 @@ impl RunProgress {
 
     /// Shows how much of a stage is done.
     pub(crate) fn advance(&mut self, stage: &'static str, done: u64, total: u64, message: &str) {
-        if self.stage != Some(stage) {
-            self.stage = Some(stage);
-            self.bar.reset();
-            self.bar.set_length(total);
-            self.bar.set_prefix(stage);
-            let style = "{prefix} [{bar:30}] {pos}/{len}  {msg}  {eta} left";
-            if let Ok(style) = ProgressStyle::with_template(style) {
-                self.bar.set_style(style.progress_chars("=> "));
+        match &mut self.stage {
+            Some((name, gauge)) if *name == stage => gauge.set(done, message),
+            _ => {
+                // What an earlier session did is no measure of this one's speed.
+                let mut gauge = Gauge::new(stage, total, done, Duration::ZERO);
+                gauge.set(done, message);
+                self.stage = Some((stage, gauge));
             }
-            (self.began, self.first) = (Instant::now(), done);
-            // What an earlier session did is no measure of this one's speed.
+        }
+    }
+}
+
+/// How far a piece of work is, with the time that is left.
+pub(crate) struct Gauge {
+    bar: ProgressBar,
+    name: &'static str,
+    total: u64,
+    /// Where it began, and when.
+    first: u64,
+    began: Instant,
+    /// What is over sooner is not spoken of.
+    patience: Duration,
+    /// When the last line was written, where there is no terminal.
+    line: Option<Instant>,
+}
+
+impl Gauge {
+    /// Work of so many steps, of which some are done; shown once it has taken longer than `patience`.
+    pub(crate) fn new(name: &'static str, total: u64, done: u64, patience: Duration) -> Gauge {
+        let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::hidden());
+        bar.set_prefix(name);
+        let style = "{prefix} [{bar:30}] {pos}/{len}  {msg}  {eta} left";
+        if let Ok(style) = ProgressStyle::with_template(style) {
+            bar.set_style(style.progress_chars("=> "));
+        }
+        bar.set_position(done);
+        bar.reset_eta();
+        let began = Instant::now();
+        // Without patience the first line comes at once, so that a log says what was begun.
+        let line = (!patience.is_zero()).then_some(began);
+        Gauge { bar, name, total, first: done, began, patience, line }
+    }
+
+    /// So many steps are done.
+    pub(crate) fn set(&mut self, done: u64, message: &str) {
+        if is_quiet() || self.began.elapsed() < self.patience {
             self.bar.set_position(done);
-            self.bar.reset_eta();
+            return;
+        }
+        if self.bar.is_hidden() {
+            self.bar.set_draw_target(ProgressDrawTarget::stderr());
         }
         self.bar.set_position(done);
         self.bar.set_message(message.to_string());
         let due = self.line.is_none_or(|last| last.elapsed() >= Duration::from_secs(LINE_SECONDS));
-        if self.bar.is_hidden() && !self.quiet && (due || done == total) {
+        let last = done == self.total && self.line != Some(self.began);
+        // Still hidden: there is no terminal.
+        if self.bar.is_hidden() && (due || last) {
             self.line = Some(Instant::now());
             let comma = if message.is_empty() { "" } else { ", " };
             let left = match done - self.first {
                 // The first event comes before anything can be said of the speed.
                 0 => String::new(),
                 made => {
-                    let left = self.began.elapsed().as_secs_f64() / made as f64 * (total - done) as f64;
+                    let left = self.began.elapsed().as_secs_f64() / made as f64 * (self.total - done) as f64;
                     format!(", {} left", indicatif::HumanDuration(Duration::from_secs(left as u64)))
                 }
             };
-            print_progress(&format!("{stage} {done}/{total}{comma}{message}{left}"));
+            print_progress(&format!("{} {done}/{}{comma}{message}{left}", self.name, self.total));
         }
+    }
+}
+
+impl Drop for Gauge {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
     }
 }

@@ -5,10 +5,13 @@ mod groups;
 mod inputs;
 mod methods;
 mod model;
+mod preprocessing;
 mod surroundings;
+mod targets;
 
 pub(crate) use self::groups::grouping;
-pub(crate) use self::inputs::{Inputs, Sources, read_inputs, targets};
+pub(crate) use self::inputs::{Inputs, Sources, read_inputs};
 pub(crate) use self::methods::MethodArgs;
 pub(crate) use self::model::{Loaded, ModelArgs};
 pub(crate) use self::surroundings::Surroundings;
+pub(crate) use self::targets::{several_targets, targets};

@@ -29,9 +29,6 @@ pub(crate) struct RunArgs {
     /// How the result is printed
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
-    /// Say nothing on the way
-    #[arg(short, long)]
-    quiet: bool,
     #[command(flatten)]
     pub(crate) training: TrainingArgs,
     #[command(flatten)]
@@ -63,7 +60,7 @@ impl RunArgs {
 
     /// Shows how far the run is; Ctrl-C ends it at the next step.
     pub(crate) fn progress(&self) -> Result<RunProgress> {
-        Ok(RunProgress::new(StopKey::listen()?, self.quiet))
+        Ok(RunProgress::new(StopKey::listen()?))
     }
 
     /// Prints how the run ended.

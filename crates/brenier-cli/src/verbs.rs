@@ -1,10 +1,13 @@
 //! A file per verb: its arguments and the function that does it.
 
+pub(crate) mod completions;
 pub(crate) mod demo;
 pub(crate) mod evaluate;
 pub(crate) mod explain;
 pub(crate) mod inspect;
+pub(crate) mod man;
 pub(crate) mod reflow;
+pub(crate) mod report;
 pub(crate) mod reproduce;
 pub(crate) mod train;
 
@@ -22,5 +25,8 @@ pub(crate) fn run(command: &Command) -> Result<()> {
         Command::Reflow(reflow) => reflow::run(reflow),
         Command::Train(train) => train::run(train),
         Command::Reproduce(reproduce) => reproduce::run(reproduce),
+        Command::Report(report) => report::run(report),
+        Command::Completions(completions) => completions::run(completions),
+        Command::Man(pages) => man::run(pages),
     }
 }

@@ -58,7 +58,6 @@ pub use idgi::Idgi;
 pub use integrated_gradients::IntegratedGradients;
 pub use kernel_shap::{Coalitions, KernelShap};
 pub use lime::{Distance, Lime, Surrogate};
-pub(crate) use method::nearest_name;
 pub use method::{Context, Meaning, Method, Settings, WithPaths};
 pub use occlusion::Occlusion;
 pub use path_integral::{PathIntegral, Request};

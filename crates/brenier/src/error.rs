@@ -37,6 +37,20 @@ pub enum Error {
         /// What to try.
         remedy: &'static str,
     },
+    /// The file beside a model cannot be used.
+    #[error(
+        "{} cannot be used, line {line}: {reason}\nhint: it may hold classes = [...], and under [preprocessing] \
+         scale, mean, std, channels, layout and size",
+        path.display()
+    )]
+    Sidecar {
+        /// The file.
+        path: PathBuf,
+        /// The line, counted from 1.
+        line: usize,
+        /// What is wrong there.
+        reason: String,
+    },
     /// A model is not a flow that can be evaluated or trained.
     #[error("the flow cannot be used: {reason}\nhint: {remedy}")]
     Flow {
@@ -154,6 +168,15 @@ pub enum Error {
         reason: String,
         /// What to try.
         remedy: &'static str,
+    },
+    /// A folder holds nothing to report.
+    #[error(
+        "there are no explanations in {}\nhint: name the folder that was given to `brenier explain -o`",
+        folder.display()
+    )]
+    NoExplanations {
+        /// The folder.
+        folder: PathBuf,
     },
     /// A number that counts something is zero.
     #[error("{what} must be at least 1")]
@@ -510,6 +533,7 @@ impl Error {
     /// The error of a part of the examples, with the example numbered in the whole.
     pub(crate) fn counted_from(mut self, first: usize) -> Self {
         if let Error::NonFinite { example, .. }
+        | Error::PerturbedScore { example, .. }
         | Error::StepUnderflow { example, .. }
         | Error::TooManySteps { example, .. } = &mut self
         {

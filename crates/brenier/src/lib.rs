@@ -38,6 +38,7 @@ pub mod evaluate;
 pub mod experiments;
 mod fingerprint;
 pub mod flow;
+mod nearest;
 mod net;
 mod path;
 mod predictor;
@@ -55,6 +56,7 @@ pub use error::{Error, Result};
 pub use evaluate::{neighbourhood_preservation, relative_attribution_error};
 pub use fingerprint::{fingerprint, fingerprint_row};
 pub use flow::{FieldFn, VelocityField};
+pub use nearest::nearest_name;
 pub use path::{
     BlurPath, Border, DdimPath, JoinedGraph, Line, NeighbourGraph, Path, PathEvidence, Polyline, Reference,
     Reparameterised, Scheme, Solver, Stepping, Tableau, Trace, TraceConfig, TraceMode, Trajectory, curvature,
@@ -62,8 +64,9 @@ pub use path::{
     reference_deviation, relative_field_error, sample, save_traces, solve, trace,
 };
 pub use predictor::{
-    BlockedNode, Inspection, InterfaceValue, LayerPredictor, LayerValues, OnnxPredictor, PredictorConfig,
-    Score, ScoreFn, ValueAndGradient, ValueFn, ValuePredictor,
+    BlockedNode, ChannelOrder, Inspection, InterfaceValue, LayerPredictor, LayerValues, Layout,
+    OnnxPredictor, PredictorConfig, Preprocessing, Score, ScoreFn, Sidecar, ValueAndGradient, ValueFn,
+    ValuePredictor,
 };
 
 // The README's Rust example compiles.

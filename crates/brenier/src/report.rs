@@ -3,12 +3,18 @@
 mod chart;
 mod files;
 mod grid;
+mod heat_map;
+mod lettering;
 mod metric_table;
 mod page;
 mod panels;
+mod saved;
+mod steps;
 
 pub use chart::{Chart, Mark, Scale, Series};
 pub use files::save_explanations;
 pub use grid::image_grid;
+pub use heat_map::{HeatMapGround, credit_scales, heat_map, save_heat_maps};
 pub use page::{Report, ReportExample, ReportTable};
 pub use panels::{Axes, Panels};
+pub use saved::{load_explanations, save_stills};

@@ -6,7 +6,7 @@ mod common;
 use std::path::{Path, PathBuf};
 
 use brenier::engine::EngineConfig;
-use brenier::{Error, OnnxPredictor, PredictorConfig, Score};
+use brenier::{ChannelOrder, Error, Layout, OnnxPredictor, PredictorConfig, Preprocessing, Score};
 use common::engine_configs;
 use ndarray::{Array2, ArrayD, Axis, IxDyn, Slice};
 use onnx_grad::{Builder, DType, Dim, Graph, Model, ReluBackward, TensorData};
@@ -189,4 +189,137 @@ fn what_cannot_be_done_is_said_in_one_sentence() {
     assert!(message(wrong).contains("--input-shape"));
     let fixed = PredictorConfig { input_shape: Some(vec![7]), ..config };
     assert_eq!(OnnxPredictor::new(&open, &fixed).unwrap().shape(), [7]);
+}
+
+/// The model `y = x`, so that its scores are what the preprocessing makes of an input.
+fn as_it_comes(shape: &[i64]) -> Model {
+    let mut b = Builder::new("identity");
+    let dims: Vec<Dim> = std::iter::once(Dim::symbol("N")).chain(shape.iter().map(|&n| n.into())).collect();
+    let x = b.input("x", DType::F32, &dims);
+    let y = b.op_with("Flatten", &[&x], &[("axis", 1i64.into())]);
+    b.output("y", &y);
+    model(b.finish().unwrap())
+}
+
+fn prepared(model: &Model, engine: &EngineConfig, preprocessing: &Preprocessing) -> OnnxPredictor {
+    let config = PredictorConfig { preprocessing: preprocessing.clone(), ..with_engine(engine.clone()) };
+    OnnxPredictor::new(model, &config).unwrap()
+}
+
+#[test]
+fn preprocessing_is_what_it_says() {
+    let preprocessing = Preprocessing {
+        scale: Some(255.0),
+        mean: vec![0.1, 0.2, 0.3],
+        std: vec![2.0, 4.0, 8.0],
+        channels: Some(ChannelOrder::Bgr),
+        layout: Some(Layout::Nhwc),
+        size: None,
+    };
+    let x = 100.0 * &noise(&[2, 3, 2, 5]);
+    for engine in engine_configs() {
+        let seen = prepared(&as_it_comes(&[2, 5, 3]), &engine, &preprocessing);
+        assert_eq!(seen.shape(), [3, 2, 5]);
+        assert!(seen.notices()[0].contains("divided by 255"), "{:?}", seen.notices());
+        let scores = seen.scores(x.view()).unwrap();
+        for (n, h, w, c) in ndarray::indices((2, 2, 5, 3)).into_iter() {
+            let expected = (f64::from(x[[n, 2 - c, h, w]]) / 255.0 - [0.1, 0.2, 0.3][c]) / [2.0, 4.0, 8.0][c];
+            let found = scores[[n, (h * 5 + w) * 3 + c]];
+            assert!((found - expected).abs() < 1e-6, "{found} {expected}");
+        }
+    }
+}
+
+/// `g = f(p(x))`, `p` affine: `<grad g, u> = <grad f, p(x + u) - p(x)>` for every direction `u`, and credit along a path
+/// sums to the change of `g`.
+#[test]
+fn credit_goes_through_preprocessing_by_the_chain_rule() {
+    let preprocessing = Preprocessing {
+        scale: Some(100.0),
+        mean: vec![0.2, 0.0, -0.1],
+        std: vec![0.5, 1.0, 2.0],
+        channels: Some(ChannelOrder::Bgr),
+        size: Some([16, 16]),
+        ..Preprocessing::default()
+    };
+    let vgg = Model::load(fixture("vgg.script.onnx")).unwrap();
+    for engine in engine_configs() {
+        let plain = OnnxPredictor::new(&vgg, &with_engine(engine.clone())).unwrap();
+        let config = PredictorConfig {
+            preprocessing: preprocessing.clone(),
+            input_shape: Some(vec![3, 11, 24]),
+            ..with_engine(engine.clone())
+        };
+        let whole = OnnxPredictor::new(&vgg, &config).unwrap();
+        let before = OnnxPredictor::new(&as_it_comes(&[3, 16, 16]), &config).unwrap();
+        let rows = |seed: f64| -> Array2<f64> {
+            Array2::from_shape_fn((2, 3 * 11 * 24), |(n, i)| 100.0 * (seed + (7 * n + i) as f64 * 0.7).sin())
+        };
+        let (x, u) = (rows(0.0), rows(1.3));
+        let p = |x: &Array2<f64>| -> Array2<f64> {
+            let shape = vec![x.nrows(), 3, 11, 24];
+            before.scores(x.mapv(|v| v as f32).into_shape_with_order(shape).unwrap().view()).unwrap()
+        };
+        let (values, gradients) = whole.gradients(x.view(), &[1, 0]).unwrap();
+        let (inner_values, inner) = plain.gradients(p(&x).view(), &[1, 0]).unwrap();
+        let step = p(&(&x + &u)) - p(&x);
+        for row in 0..2 {
+            assert!((values[row] - inner_values[row]).abs() < 1e-5);
+            let (left, right) = (gradients.row(row).dot(&u.row(row)), inner.row(row).dot(&step.row(row)));
+            assert!((left - right).abs() < 1e-4 * right.abs().max(0.1), "{left} {right}");
+        }
+        let line = brenier::Line::new(u.row(0), x.row(0)).unwrap();
+        let explained =
+            brenier::PathIntegral::new(brenier::Rule::adaptive(1e-4)).explain(&whole, &line, 1).unwrap();
+        let completeness = explained.certificate.completeness.unwrap();
+        assert!(completeness.relative_residual.unwrap() < 1e-3, "{completeness:?}");
+        assert_eq!(explained.shape, [3, 11, 24]);
+    }
+}
+
+/// The same network with its channels last says the same of the same images.
+#[test]
+fn a_model_with_channels_last_is_explained_with_channels_first() {
+    let vgg = Model::load(fixture("vgg.script.onnx")).unwrap();
+    let mut b = Builder::new("channels last");
+    let batch = vgg.graph.inputs[0].shape.as_ref().unwrap()[0].clone();
+    let x = b.input("image", DType::F32, &[batch, Dim::Known(16), Dim::Known(16), Dim::Known(3)]);
+    let y = b.transpose(&x, &[0, 3, 1, 2]);
+    b.output(&vgg.graph.inputs[0].name, &y);
+    let mut graph = b.finish().unwrap();
+    graph.nodes.extend(vgg.graph.nodes.clone());
+    graph.initializers.extend(vgg.graph.initializers.clone());
+    graph.outputs = vgg.graph.outputs.clone();
+    let last = Model { graph, ..vgg.clone() };
+    let layout = Preprocessing { layout: Some(Layout::Nhwc), ..Preprocessing::default() };
+    let x = noise(&[3, 3, 16, 16]);
+    for engine in engine_configs() {
+        let first = prepared(&vgg, &engine, &Preprocessing::default());
+        let last = prepared(&last, &engine, &layout);
+        assert_eq!(last.shape(), first.shape());
+        let [first, last] = [first, last].map(|p| p.value_and_grad(x.view(), &[0, 1, 2]).unwrap());
+        assert!((first.scores - last.scores).iter().all(|d| d.abs() < 1e-6));
+        assert!((first.gradients - last.gradients).iter().all(|d| d.abs() < 1e-6));
+    }
+}
+
+#[test]
+fn preprocessing_that_does_not_fit_is_refused() {
+    let refused = |model: &Model, preprocessing: Preprocessing, told: &str| {
+        let config = PredictorConfig { preprocessing, ..PredictorConfig::default() };
+        let message = OnnxPredictor::new(model, &config).unwrap_err().to_string();
+        assert!(message.contains(told) && message.contains("hint: "), "{message}");
+    };
+    let (image, row) = (as_it_comes(&[3, 4, 4]), as_it_comes(&[5]));
+    let nothing = Preprocessing::default;
+    refused(&image, Preprocessing { mean: vec![1.0, 2.0], ..nothing() }, "2 values of mean are given for 3");
+    refused(&image, Preprocessing { std: vec![0.0], ..nothing() }, "cannot be computed with");
+    refused(&image, Preprocessing { size: Some([8, 8]), ..nothing() }, "not of 8x8");
+    refused(&row, Preprocessing { layout: Some(Layout::Nhwc), ..nothing() }, "is no image");
+    let gray = as_it_comes(&[1, 4, 4]);
+    refused(&gray, Preprocessing { channels: Some(ChannelOrder::Bgr), ..nothing() }, "there are 1 channels");
+    // Rows of features may be normalised, too.
+    let scaled = Preprocessing { mean: vec![1.0; 5], std: vec![2.0], ..nothing() };
+    let predictor = prepared(&row, &EngineConfig::default(), &scaled);
+    assert!(predictor.scores(ArrayD::ones(IxDyn(&[1, 5])).view()).unwrap().iter().all(|v| *v == 0.0));
 }

@@ -1,39 +1,85 @@
-//! Inputs, baselines and targets as they are typed: files of arrays, and words.
+//! Inputs and baselines as they are typed: files of arrays, images, folders and tables.
 
 use std::path::{Path as FilePath, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use brenier::data::{Dataset, OpenOptions};
 use brenier::{Score, ValuePredictor};
 use ndarray::{Array2, ArrayD, Axis, concatenate};
+use ndarray_npy::{ReadNpyError, read_npy};
 
-/// An array of float32 or float64.
-fn read_array(file: &FilePath) -> Result<ArrayD<f64>> {
-    let single = match ndarray_npy::read_npy::<_, ArrayD<f64>>(file) {
-        Ok(array) => return Ok(array),
-        Err(ndarray_npy::ReadNpyError::WrongDescriptor(_)) => ndarray_npy::read_npy::<_, ArrayD<f32>>(file),
-        Err(error) => Err(error),
+/// An array of float32 or float64; nothing where the file holds other numbers.
+fn read_array(file: &FilePath) -> Result<Option<ArrayD<f64>>> {
+    let wrong = |error: &ReadNpyError| matches!(error, ReadNpyError::WrongDescriptor(_));
+    let array = match read_npy::<_, ArrayD<f64>>(file) {
+        Err(error) if wrong(&error) => match read_npy::<_, ArrayD<f32>>(file) {
+            Err(error) if wrong(&error) => return Ok(None),
+            read => read.map(|array| array.mapv(f64::from)),
+        },
+        read => read,
     };
-    let array = single.with_context(|| format!("cannot read {} as an array of floats", file.display()))?;
-    Ok(array.mapv(f64::from))
+    let array = array.with_context(|| format!("cannot read {} as an array of numbers", file.display()))?;
+    Ok(Some(array))
 }
 
-/// The rows of a file, flat; one example without its axis counts as a batch of one.
+/// The shape of one example of a file or folder.
+pub(super) fn input_shape(file: &FilePath, options: &OpenOptions) -> Result<Vec<usize>> {
+    if is_array(file)
+        && let Some(array) = read_array(file)?
+    {
+        // An image without the axis of the example has three axes.
+        return Ok(array.shape()[array.ndim().saturating_sub(3)..].to_vec());
+    }
+    Ok(Dataset::open(file, options)?.shape().to_vec())
+}
+
+fn is_array(file: &FilePath) -> bool {
+    file.extension().is_some_and(|end| end == "npy")
+}
+
+/// What to try where examples do not have the shape that the model takes.
+fn shape_hint(found: &[usize], taken: &[usize]) -> &'static str {
+    match (found, taken) {
+        (&[h, w, c], &[c2, h2, w2]) if (h, w, c) == (h2, w2, c2) => {
+            "images are channels first here: turn the axes around, in NumPy with x.transpose(0, 3, 1, 2)"
+        }
+        (&[c, h, w], &[h2, w2, c2]) if (h, w, c) == (h2, w2, c2) => {
+            "the model takes its channels last: say --layout nhwc"
+        }
+        (&[c, _, _], &[c2, _, _]) if c == c2 => {
+            "resize the inputs with --resize, or inside the model with --model-size"
+        }
+        (&[_, _, _], &[_, _, _]) => "give the channels with --color, and the size with --resize",
+        (&[_], &[_]) => "give the table that the model was trained on, and its label with --label",
+        _ => "the first axis is the example; give the shape of a row with --shape",
+    }
+}
+
+fn misfit(file: &FilePath, found: &[usize], taken: &[usize]) -> anyhow::Error {
+    anyhow!(
+        "{} has examples of shape {found:?}, but the model takes {taken:?}\nhint: {}",
+        file.display(),
+        shape_hint(found, taken)
+    )
+}
+
+/// The rows of an array of floats, flat; one example without its axis counts as a batch of one.
 pub(super) fn rows(file: &FilePath, predictor: &ValuePredictor) -> Result<Array2<f64>> {
-    let mut array = read_array(file)?;
+    match floats(file, predictor)? {
+        Some(rows) => Ok(rows),
+        None => bail!("{} holds no floats\nhint: in NumPy, save x.astype('float32')", file.display()),
+    }
+}
+
+/// The rows of an array of floats; nothing where the file holds other numbers.
+fn floats(file: &FilePath, predictor: &ValuePredictor) -> Result<Option<Array2<f64>>> {
+    let Some(mut array) = read_array(file)? else { return Ok(None) };
     let shape = Score::shape(predictor);
     if array.shape() == shape {
         array = array.insert_axis(Axis(0));
     }
     if array.shape().get(1..) != Some(shape) {
-        let fits: Vec<String> = shape.iter().map(ToString::to_string).collect();
-        bail!(
-            "{} has shape {:?}, but the model takes [N, {}]\nhint: the first axis is the example, and images are \
-             channels first",
-            file.display(),
-            array.shape(),
-            fits.join(", ")
-        );
+        return Err(misfit(file, array.shape().get(1..).unwrap_or_default(), shape));
     }
     let count = array.shape()[0];
     if count == 0 {
@@ -49,7 +95,7 @@ pub(super) fn rows(file: &FilePath, predictor: &ValuePredictor) -> Result<Array2
             file.display()
         );
     }
-    Ok(flat)
+    Ok(Some(flat))
 }
 
 /// The examples to be explained, with their names.
@@ -95,20 +141,14 @@ impl Sources {
     ) -> Result<Sources> {
         let mut sources = Vec::with_capacity(files.len());
         for file in files {
-            if file.extension().is_some_and(|end| end == "npy") {
-                let rows = rows(file, predictor)?;
+            let array = if is_array(file) { floats(file, predictor)? } else { None };
+            if let Some(rows) = array {
                 sources.push(Source::Array { file: file.display().to_string(), rows });
                 continue;
             }
             let data = Dataset::open(file, options)?;
             if data.shape() != Score::shape(predictor) {
-                bail!(
-                    "{} has examples of shape {:?}, but the model takes {:?}\nhint: give the size with --resize, the \
-                     channels with --color, or the shape of a row with --shape",
-                    file.display(),
-                    data.shape(),
-                    Score::shape(predictor)
-                );
+                return Err(misfit(file, data.shape(), Score::shape(predictor)));
             }
             sources.push(Source::Data(data));
         }
@@ -146,37 +186,5 @@ impl Sources {
         let views: Vec<_> = parts.iter().map(|part| part.view()).collect();
         let rows = concatenate(Axis(0), &views).context("cannot join the inputs")?;
         Ok(Inputs { rows, names, features })
-    }
-}
-
-/// One target for each input.
-pub(crate) fn targets(text: &str, predictor: &ValuePredictor, inputs: &Array2<f64>) -> Result<Vec<usize>> {
-    let count = inputs.nrows();
-    if text == "predicted" {
-        let shape: Vec<usize> =
-            std::iter::once(count).chain(Score::shape(predictor).iter().copied()).collect();
-        let batch = inputs.mapv(|v| v as f32).into_shape_with_order(shape)?;
-        let scores = predictor.scores(batch.view())?;
-        let best = |row: ndarray::ArrayView1<f64>| {
-            row.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1)).map_or(0, |(i, _)| i)
-        };
-        return Ok(scores.rows().into_iter().map(best).collect());
-    }
-    let parse = |part: &str| {
-        part.trim().parse::<usize>().with_context(|| {
-            format!("'{part}' is not a target\nhint: say 'predicted', a class index, or one for each input (0,2,1)")
-        })
-    };
-    let listed = text.split(',').map(parse).collect::<Result<Vec<usize>>>()?;
-    if let Some(wrong) = listed.iter().find(|&&target| target >= predictor.outputs()) {
-        bail!(
-            "target {wrong} is out of range: the model has {} outputs, numbered from 0",
-            predictor.outputs()
-        );
-    }
-    match listed.as_slice() {
-        [one] => Ok(vec![*one; count]),
-        many if many.len() == count => Ok(listed),
-        many => bail!("{} targets are given for {count} inputs\nhint: give one, or one for each", many.len()),
     }
 }

@@ -1,11 +1,15 @@
 //! The model to explain, loaded for what the methods ask of it: gradients, or values only.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use anyhow::Result;
-use brenier::{OnnxPredictor, PredictorConfig, Score, ValuePredictor};
+use anyhow::{Context as _, Result, bail};
+use brenier::data::{Column, OpenOptions};
+use brenier::{OnnxPredictor, PredictorConfig, Preprocessing, Score, Sidecar, ValuePredictor};
 use clap::Args;
+use serde::de::DeserializeOwned;
 
+use super::inputs::input_shape;
+use super::preprocessing::PreprocessingArgs;
 use crate::engine_args::EngineArgs;
 
 /// Which model
@@ -17,12 +21,74 @@ pub(crate) struct ModelArgs {
     /// The output to explain, by name; the first where not given
     #[arg(long, value_name = "NAME")]
     output_name: Option<String>,
+    /// The names of the classes in the order of the model's outputs: with commas between, or a file with one a
+    /// line; as the model says where not given
+    #[arg(long, value_name = "NAMES|FILE")]
+    classes: Option<String>,
     /// The shape of one input where the file leaves it open, such as 3,224,224
     #[arg(long, value_name = "SIZES", value_delimiter = ',')]
     input_shape: Option<Vec<usize>>,
     /// Explain probabilities as they are, not the logits before a final Softmax or Sigmoid
     #[arg(long)]
     keep_softmax: bool,
+    #[command(flatten)]
+    preprocessing: PreprocessingArgs,
+}
+
+impl ModelArgs {
+    /// The same, with the shape of these inputs where they are to be resized: only they tell.
+    pub(crate) fn for_inputs(&self, inputs: &[PathBuf], options: &OpenOptions) -> Result<ModelArgs> {
+        let mut args = self.clone();
+        if let (None, Some(_), Some(first)) = (&self.input_shape, self.preprocessing()?.size, inputs.first())
+        {
+            args.input_shape = Some(input_shape(first, options)?);
+        }
+        Ok(args)
+    }
+
+    /// The names of the outputs: as given, or as the file beside the model says, or the model itself; else none.
+    pub(crate) fn class_names(&self, model: &ValuePredictor) -> Result<Vec<String>> {
+        let names = match &self.classes {
+            Some(text) => listed(text)?,
+            None => {
+                let beside = Sidecar::beside(&self.model)?.classes;
+                if beside.is_empty() {
+                    // Of another output, the model's own names may not be.
+                    let own: Vec<String> = entry(model, "brenier.classes").unwrap_or_default();
+                    return Ok(if own.len() == model.outputs() { own } else { Vec::new() });
+                }
+                beside
+            }
+        };
+        if !names.is_empty() && names.len() != model.outputs() {
+            bail!(
+                "{} class names are given, but the model has {} outputs\nhint: give one for each, in their order",
+                names.len(),
+                model.outputs()
+            );
+        }
+        Ok(names)
+    }
+
+    fn preprocessing(&self) -> Result<Preprocessing> {
+        Ok(self.preprocessing.preprocessing().or(Sidecar::beside(&self.model)?.preprocessing))
+    }
+}
+
+/// Names with commas between, or the lines of a file.
+fn listed(text: &str) -> Result<Vec<String>> {
+    let path = Path::new(text);
+    let trimmed = |part: &str| part.trim().to_string();
+    if !path.is_file() {
+        return Ok(text.split(',').map(trimmed).collect());
+    }
+    let lines = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    Ok(lines.lines().map(trimmed).filter(|line| !line.is_empty()).collect())
+}
+
+/// What a model that was trained here says of itself.
+fn entry<T: DeserializeOwned>(model: &ValuePredictor, key: &str) -> Option<T> {
+    serde_json::from_str(model.metadata().get(key)?).ok()
 }
 
 impl ModelArgs {
@@ -30,6 +96,11 @@ impl ModelArgs {
     pub(crate) fn output_in_words(&self) -> String {
         let name = self.output_name.as_deref().unwrap_or("the first");
         format!("{name}{}", if self.keep_softmax { ", with its softmax" } else { "" })
+    }
+
+    /// What is done to inputs before the model sees them.
+    pub(crate) fn preprocessing_in_words(&self) -> Result<String> {
+        Ok(format!("{:?}", self.preprocessing()?))
     }
 }
 
@@ -46,6 +117,7 @@ impl Loaded {
             engine: engine.config(),
             output: args.output_name.clone(),
             input_shape: args.input_shape.clone(),
+            preprocessing: args.preprocessing()?,
             keep_final_activation: args.keep_softmax,
             ..PredictorConfig::default()
         };
@@ -54,6 +126,11 @@ impl Loaded {
         } else {
             Loaded::ValuesOnly(Box::new(ValuePredictor::load(&args.model, &config)?))
         })
+    }
+
+    /// How the columns of its table were coded, where the model says.
+    pub(crate) fn columns(&self) -> Vec<Column> {
+        entry(self.values(), "brenier.columns").unwrap_or_default()
     }
 
     /// The model for its values.

@@ -1,5 +1,6 @@
 //! What methods need besides the model, as it was read: data, baselines, flows.
 
+use std::ops::Range;
 use std::path::{Path as FilePath, PathBuf};
 
 use anyhow::{Result, bail};
@@ -7,7 +8,7 @@ use brenier::attribute::{Baseline, Context};
 use brenier::data::{Dataset, OpenOptions, Part};
 use brenier::flow::{FlowMetadata, NoisePredictor, Objective, OnnxFlow};
 use brenier::{OnnxPredictor, Score, ValuePredictor, VelocityField};
-use ndarray::Array2;
+use ndarray::{Array2, ArrayView2, s};
 use onnx_grad::Model;
 
 use super::inputs;
@@ -28,8 +29,9 @@ impl Surroundings {
         engine: &EngineArgs,
         options: &OpenOptions,
         predictor: &ValuePredictor,
-        count: usize,
+        explained: ArrayView2<f64>,
     ) -> Result<Surroundings> {
+        let count = explained.nrows();
         // The same kind of data as the inputs, all of it.
         let options = OpenOptions { limit: None, part: Part::Train, ..options.clone() };
         let open = |path: &PathBuf| Dataset::open(path, &options);
@@ -59,6 +61,9 @@ impl Surroundings {
             } else {
                 let flow = OnnxFlow::new(model, &engine.config())?;
                 let shape = flow.shape().to_vec();
+                if shape.iter().product::<usize>() == explained.ncols() {
+                    expect_same_scale(file, &flow, explained)?;
+                }
                 flows.push(flow);
                 shape
             };
@@ -73,14 +78,43 @@ impl Surroundings {
         Ok(Surroundings { background, baselines, flows, diffusion })
     }
 
-    pub(crate) fn context<'a>(&'a self, model: Option<&'a OnnxPredictor>) -> Context<'a> {
+    /// What methods need for the inputs of this range.
+    pub(crate) fn context<'a>(
+        &'a self,
+        model: Option<&'a OnnxPredictor>,
+        part: &Range<usize>,
+    ) -> Context<'a> {
+        let baselines = self.baselines.as_ref().map(|rows| match rows.nrows() {
+            1 => rows.view(),
+            _ => rows.slice(s![part.clone(), ..]),
+        });
         Context {
             data: self.background.as_ref(),
-            baselines: self.baselines.as_ref().map(|rows| rows.view()),
+            baselines,
             flows: self.flows.iter().map(|flow| flow as &dyn VelocityField).collect(),
             diffusion: self.diffusion.as_ref(),
             model,
-            first_example: 0,
+            first_example: part.start,
         }
     }
+}
+
+/// Root mean square, in the flow's own units, above which inputs cannot be of the kind it was trained on: training
+/// data have about 1.
+const FAR: f64 = 20.0;
+
+/// Refuses inputs in other units than the flow's training data, such as 0 to 255 instead of 0 to 1.
+fn expect_same_scale(file: &FilePath, flow: &OnnxFlow, inputs: ArrayView2<f64>) -> Result<()> {
+    let Some(scaling) = &flow.metadata().scaling else { return Ok(()) };
+    let scaled = scaling.apply(inputs)?;
+    let size = scaled.mapv(|v| v * v).mean().unwrap_or(0.0).sqrt();
+    if size > FAR {
+        bail!(
+            "the inputs do not look like what the flow {} was trained on: in its units they are of size {size:.0}, where \
+             its training data are of size 1\nhint: give the inputs in the units of the training data (--scale 255 \
+             then divides inside the model), or use a flow that was trained on such data",
+            file.display()
+        );
+    }
+    Ok(())
 }

@@ -20,7 +20,7 @@ use crate::engine_args::EngineArgs;
 use crate::output::{print_data, print_progress};
 use crate::progress::{RunProgress, StopKey};
 use crate::request::{Loaded, MethodArgs, ModelArgs, Sources, Surroundings, targets};
-use crate::verbs::explain::{Said, file_hash};
+use crate::verbs::explain::file_hash;
 
 /// Methods by metrics, for a model and data of your own
 #[derive(Debug, Args)]
@@ -62,9 +62,6 @@ pub(crate) struct Evaluate {
     /// How the table is printed
     #[arg(long, value_enum, default_value = "text")]
     format: TableFormat,
-    /// Show no progress
-    #[arg(short, long)]
-    quiet: bool,
     /// Which part of data that come in two
     #[arg(long, value_enum, default_value = "test")]
     part: DataPart,
@@ -92,12 +89,12 @@ pub(crate) fn run(args: &Evaluate) -> Result<()> {
     let elsewhere = args.metrics.takes();
     let methods = args.settings.methods(&names, false, &elsewhere)?;
     let needs_gradients = methods.iter().any(Method::needs_gradients);
-    let model = Loaded::load(&args.model, &args.engine, needs_gradients)?;
+    let options = OpenOptions { part: args.part.into(), ..args.data_args.options() };
+    let model = Loaded::load(&args.model.for_inputs(&args.data, &options)?, &args.engine, needs_gradients)?;
     for notice in model.values().notices() {
         print_progress(&format!("notice: {notice}"));
     }
-    let said = Said::of(&args.model.model);
-    let options = OpenOptions { part: args.part.into(), columns: said.columns, ..args.data_args.options() };
+    let options = OpenOptions { columns: model.columns(), ..options };
     let sources = Sources::open(&args.data, &options, model.values())?;
     if args.examples == 0 {
         bail!("-n is 0\nhint: 200 examples give intervals that tell methods apart");
@@ -106,7 +103,7 @@ pub(crate) fn run(args: &Evaluate) -> Result<()> {
     let inputs = sources.rows(&chosen)?.rows;
     let targets = args.targets(&model, sources.len(), &inputs, &chosen)?;
     let surroundings =
-        Surroundings::read(&args.settings, &args.engine, &options, model.values(), inputs.nrows())?;
+        Surroundings::read(&args.settings, &args.engine, &options, model.values(), inputs.view())?;
     let truth = args
         .metrics
         .truth
@@ -118,7 +115,7 @@ pub(crate) fn run(args: &Evaluate) -> Result<()> {
         score: model.score(),
         inputs: inputs.view(),
         targets: &targets,
-        context: surroundings.context(model.with_gradients()),
+        context: surroundings.context(model.with_gradients(), &(0..inputs.nrows())),
         truth: truth.as_ref().map(|mask| mask.view()),
         metrics: &metrics,
     };
@@ -126,7 +123,7 @@ pub(crate) fn run(args: &Evaluate) -> Result<()> {
         Some(folder) => Store::in_folder(folder.join("parts")),
         None => Store::nowhere(),
     };
-    let mut progress = RunProgress::new(StopKey::listen()?, args.quiet);
+    let mut progress = RunProgress::new(StopKey::listen()?);
     let table =
         evaluation.run(&methods, &store, &args.made_from(&model)?, &mut |done| progress.evaluated(done))?;
     let Some(table) = table else { return stopped(args.output.as_deref()) };
@@ -165,12 +162,13 @@ impl Evaluate {
         inputs: &Array2<f64>,
         chosen: &[usize],
     ) -> Result<Vec<usize>> {
+        let classes = self.model.class_names(model.values())?;
         let listed: Vec<&str> = self.target.split(',').collect();
         match listed.len() {
-            1 => targets(&self.target, model.values(), inputs),
+            1 => targets(&self.target, model.values(), &classes, inputs),
             many if many == total => {
                 let picked: Vec<&str> = chosen.iter().map(|&row| listed[row]).collect();
-                targets(&picked.join(","), model.values(), inputs)
+                targets(&picked.join(","), model.values(), &classes, inputs)
             }
             many => bail!("{many} targets are given for {total} examples\nhint: give one, or one for each"),
         }
@@ -183,6 +181,7 @@ impl Evaluate {
             ("the model's fingerprint".to_string(), file_hash(&self.model.model)?),
             ("the engine".to_string(), format!("{} {}", engine.name(), engine.version())),
             ("the explained output".to_string(), self.model.output_in_words()),
+            ("the preprocessing".to_string(), self.model.preprocessing_in_words()?),
         ];
         for (number, flow) in self.settings.flow.iter().enumerate() {
             facts.push((format!("the fingerprint of flow {}", number + 1), file_hash(flow)?));

@@ -3,23 +3,26 @@
 mod page;
 mod paths;
 mod table;
+mod work;
 
 use std::path::{Path as FilePath, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 use brenier::attribute::{Frames, Method};
-use brenier::data::{Column, OpenOptions};
-use brenier::report::{Report, save_explanations};
+use brenier::data::OpenOptions;
+use brenier::report::{HeatMapGround, Report, save_explanations, save_heat_maps, save_stills};
 use brenier::{Explanation, ValuePredictor, fingerprint, fingerprint_row};
 use clap::Args;
-use serde::de::DeserializeOwned;
 
 use self::paths::{GivenPaths, given_paths};
+use self::work::Work;
 use crate::args::Format;
 use crate::data_args::{DataArgs, DataPart};
 use crate::engine_args::EngineArgs;
 use crate::output::{print_data, print_progress};
-use crate::request::{Inputs, Loaded, MethodArgs, ModelArgs, Surroundings, read_inputs, targets};
+use crate::request::{
+    Inputs, Loaded, MethodArgs, ModelArgs, Surroundings, read_inputs, several_targets, targets,
+};
 
 /// Credit of every feature for a model's score
 #[derive(Debug, Args)]
@@ -29,7 +32,10 @@ use crate::request::{Inputs, Loaded, MethodArgs, ModelArgs, Surroundings, read_i
   brenier explain -m model.onnx inputs.npy --target 3 --steps 50 --rule left
   brenier explain -m model.onnx -f flow.onnx inputs.npy -o out
   brenier explain -m model.onnx cat.png dog.jpg --resize 32x32
+  brenier explain -m model.onnx cat.jpg --model-size 224x224 --mean 0.485,0.456,0.406 --std 0.229,0.224,0.225
+  brenier explain -m model.onnx boots.png --targets top2 --method ig,occlusion -o out --overlay
   brenier explain -m model.onnx people.csv --label class --limit 10
+  brenier explain --config explain.toml inputs.npy
   brenier explain -m model.onnx inputs.npy --method ig,smoothgrad,grad-cam -o out
   brenier explain -m model.onnx inputs.npy --method expected-gradients --background train.npz
   brenier explain -m model.onnx inputs.npy --method kernel-shap --groups patches:8x8 --samples 2000
@@ -49,9 +55,12 @@ pub(crate) struct Explain {
     inputs: Vec<PathBuf>,
     #[command(flatten)]
     model: ModelArgs,
-    /// What to explain: 'predicted', a class index, or one for each input (0,2,1)
-    #[arg(long, default_value = "predicted")]
+    /// The score to explain: 'predicted', a class by index or name, or one for each input (0,2,1)
+    #[arg(long, value_name = "CLASS", default_value = "predicted")]
     target: String,
+    /// Explain several scores of every input: all, top3 for the three highest, or classes with commas between
+    #[arg(long, value_name = "all|topN|CLASSES", conflicts_with = "target")]
+    targets: Option<String>,
     /// The method, or several with commas between: transport where there is a flow, else ig
     #[arg(long, value_name = "NAME", value_delimiter = ',', conflicts_with = "path")]
     method: Vec<String>,
@@ -63,9 +72,12 @@ pub(crate) struct Explain {
     /// Follow saved traces, one for each input (with --flow, traces.npz is written to the output folder)
     #[arg(long, value_name = "FILE", conflicts_with_all = ["baseline", "flow"])]
     traces: Option<PathBuf>,
-    /// Folder for explanations.npz, explanations.jsonl and report.html
+    /// Folder for explanations.npz, explanations.jsonl, report.html and heat maps of images
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
+    /// Draw heat maps over the input in grey
+    #[arg(long, requires = "output")]
+    overlay: bool,
     /// Replace results that are in the folder already
     #[arg(long)]
     force: bool,
@@ -99,30 +111,29 @@ pub(crate) fn run(args: &Explain) -> Result<()> {
             refuse_to_overwrite(&folder, args.force)?;
         }
     }
+    let options = OpenOptions { part: args.part.into(), ..args.data_args.options() };
     let needs_gradients = args.path.is_some() || methods.iter().any(Method::needs_gradients);
-    let model = Loaded::load(&args.model, &args.engine, needs_gradients)?;
+    let model = Loaded::load(&args.model.for_inputs(&args.inputs, &options)?, &args.engine, needs_gradients)?;
     for notice in model.values().notices() {
         print_progress(&format!("notice: {notice}"));
     }
-    let said = Said::of(&args.model.model);
-    let columns = said.columns.clone();
-    let options = OpenOptions { part: args.part.into(), columns, ..args.data_args.options() };
+    let classes = args.model.class_names(model.values())?;
+    let options = OpenOptions { columns: model.columns(), ..options };
     let Inputs { rows: inputs, names, features } = read_inputs(&args.inputs, &options, model.values())?;
-    let targets = targets(&args.target, model.values(), &inputs)?;
+    let rounds = match &args.targets {
+        Some(several) => several_targets(several, model.values(), &classes, &inputs)?,
+        None => vec![targets(&args.target, model.values(), &classes, &inputs)?],
+    };
     let surroundings =
-        Surroundings::read(&args.settings, &args.engine, &options, model.values(), inputs.nrows())?;
+        Surroundings::read(&args.settings, &args.engine, &options, model.values(), inputs.view())?;
+    let work = Work { model: &model, surroundings: &surroundings, inputs: &inputs, rounds: &rounds };
+    let (mut gauge, mut done) = (work.gauge(methods.len()), 0);
     let mut runs = Vec::with_capacity(methods.len());
     for method in &methods {
         let name = method.name();
         let folder = folder(args, &name, methods.len());
         let given = given_paths(args, method, &surroundings, &inputs, folder.as_deref())?;
-        let mut explanations = match &given {
-            Some(paths) => paths.explain(model.score(), &targets)?,
-            None => {
-                let context = surroundings.context(model.with_gradients());
-                method.explain(model.score(), inputs.view(), &targets, &context)?
-            }
-        };
+        let mut explanations = work.explain(method, given.as_ref(), &mut gauge, &mut done)?;
         let stills = match (&args.output, model.with_gradients()) {
             (Some(_), Some(score)) => {
                 page::stills(&explanations, given.as_ref().map(GivenPaths::paths), score)?
@@ -132,13 +143,15 @@ pub(crate) fn run(args: &Explain) -> Result<()> {
         sign(args, method, model.values(), &names, &mut explanations)?;
         if let Some(folder) = folder {
             save_explanations(&folder, &explanations)?;
+            save_stills(&folder, &stills)?;
             print_progress(&format!("wrote {}", folder.join("explanations.npz").display()));
             print_progress(&format!("wrote {}", folder.join("explanations.jsonl").display()));
         }
         runs.push(Run { name, explanations, stills });
     }
+    drop(gauge);
     let printed = match args.format {
-        Format::Text => table::text(&runs)?,
+        Format::Text => table::text(&runs, &classes)?,
         Format::Json => {
             let certificates: Vec<_> =
                 runs.iter().flat_map(|run| &run.explanations).map(|e| &e.certificate).collect();
@@ -146,35 +159,30 @@ pub(crate) fn run(args: &Explain) -> Result<()> {
         }
     };
     if let Some(folder) = &args.output {
+        if model.score().shape().len() == 3 {
+            write_heat_maps(&folder.join("heatmaps"), &runs, names.len(), args.overlay)?;
+        }
         let file = folder.join("report.html");
-        let report = Report { features, classes: said.classes, ..page::report(args, runs, &names) };
+        let report = Report { features, classes, ..Report::default() };
+        let report = page::report(args, runs, names.len(), report);
+        report.save_description(folder)?;
         report.save(&file)?;
         print_progress(&format!("wrote {}", file.display()));
     }
     print_data(&printed)
 }
 
-/// What a model that was trained here says of itself.
-#[derive(Default)]
-pub(crate) struct Said {
-    /// The names of its outputs.
-    pub(crate) classes: Vec<String>,
-    /// How the columns of its table were coded.
-    pub(crate) columns: Vec<Column>,
-}
-
-impl Said {
-    pub(crate) fn of(model: &FilePath) -> Said {
-        let Ok(model) = onnx_grad::Model::load(model) else { return Said::default() };
-        Said {
-            classes: entry(&model, "brenier.classes").unwrap_or_default(),
-            columns: entry(&model, "brenier.columns").unwrap_or_default(),
-        }
+/// A picture for each example, method and target; those of one example by one rule for the scale.
+fn write_heat_maps(folder: &FilePath, runs: &[Run], examples: usize, overlay: bool) -> Result<()> {
+    let ground = if overlay { HeatMapGround::Input } else { HeatMapGround::Paper };
+    let mut count = 0;
+    for example in 0..examples {
+        let all = runs.iter().flat_map(|run| &run.explanations);
+        let of_it: Vec<&Explanation> = all.filter(|e| e.certificate.example == example).collect();
+        count += save_heat_maps(folder, &of_it, ground)?.len();
     }
-}
-
-fn entry<T: DeserializeOwned>(model: &onnx_grad::Model, key: &str) -> Option<T> {
-    serde_json::from_str(model.metadata.get(key)?).ok()
+    print_progress(&format!("wrote {count} heat maps into {}", folder.display()));
+    Ok(())
 }
 
 /// One method writes into the folder itself, several into a folder each.

@@ -22,7 +22,7 @@ use crate::data::Dataset;
 use crate::flow::{NoisePredictor, VelocityField};
 use crate::path::Path;
 use crate::predictor::{OnnxPredictor, Score};
-use crate::{Error, Result};
+use crate::{Error, Result, nearest_name};
 
 /// A method with its settings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -218,7 +218,7 @@ impl Method {
             Method::SmoothGrad(SmoothGrad { smoothing, samples, noise, seed })
         };
         if !NAMES.contains(&name) {
-            let nearest = nearest_name(name, NAMES);
+            let nearest = nearest_name(name, NAMES).unwrap_or_default();
             return Err(Error::UnknownMethod { found: name.to_string(), nearest, known: NAMES.to_vec() });
         }
         Ok(match path {
@@ -364,6 +364,21 @@ impl Method {
         targets: &[usize],
         context: &Context,
     ) -> Result<Vec<Explanation>> {
+        let first = context.first_example;
+        let mut explanations =
+            self.explain_part(score, inputs, targets, context).map_err(|error| error.counted_from(first))?;
+        explanations.iter_mut().for_each(|explanation| explanation.certificate.example += first);
+        Ok(explanations)
+    }
+
+    /// As [`Method::explain`], with examples counted from 0.
+    fn explain_part(
+        &self,
+        score: &dyn Score,
+        inputs: ArrayView2<f64>,
+        targets: &[usize],
+        context: &Context,
+    ) -> Result<Vec<Explanation>> {
         match self {
             Method::Gradient(method) => method.explain(score, inputs, targets),
             Method::GradientInput(method) => method.explain(score, inputs, targets),
@@ -374,7 +389,7 @@ impl Method {
                 method.explain(context.require_model(Deconvnet::NAME)?, inputs, targets)
             }
             Method::GradCam(method) => method.explain(context.require_model(GradCam::NAME)?, inputs, targets),
-            Method::SmoothGrad(method) => method.explain_from(context.first_example, score, inputs, targets),
+            Method::SmoothGrad(method) => method.explain(score, inputs, targets, context),
             Method::ExpectedGradients(method) => method.explain(score, inputs, targets, context),
             Method::GradientShap(method) => method.explain(score, inputs, targets, context),
             Method::IntegratedGradients(method) => method.explain(score, inputs, targets, context),
@@ -437,28 +452,6 @@ impl FromStr for Method {
     }
 }
 
-/// The known name that begins with this one, or else is spelled most like it.
-pub(crate) fn nearest_name(name: &str, known: &[&'static str]) -> &'static str {
-    let distance = |known: &&&str| (!known.starts_with(name), edit_distance(name, known));
-    known.iter().min_by_key(distance).copied().unwrap_or_default()
-}
-
-/// How many letters must be changed, added or removed to turn one word into the other.
-fn edit_distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, from) in a.chars().enumerate() {
-        let mut corner = row[0];
-        row[0] = i + 1;
-        for (j, to) in b.iter().enumerate() {
-            let changed = corner + usize::from(from != *to);
-            corner = row[j + 1];
-            row[j + 1] = changed.min(row[j] + 1).min(corner + 1);
-        }
-    }
-    row[b.len()]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -486,6 +479,5 @@ mod tests {
                 }
             }
         }
-        assert_eq!(edit_distance("kitten", "sitting"), 3);
     }
 }

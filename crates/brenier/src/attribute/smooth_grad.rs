@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use super::draws::generator;
 use super::moments::Moments;
 use super::rows::{Row, check_inputs, input_rows, stream_gradients, stream_values};
-use super::{Certificate, Explanation, Sampling};
+use super::{Certificate, Context, Explanation, Sampling};
 use crate::predictor::Score;
 use crate::{Error, Result};
 
@@ -73,17 +73,7 @@ impl SmoothGrad {
         score: &dyn Score,
         inputs: ArrayView2<f64>,
         targets: &[usize],
-    ) -> Result<Vec<Explanation>> {
-        self.explain_from(0, score, inputs, targets)
-    }
-
-    /// The same for inputs whose first has this number in the run.
-    pub(super) fn explain_from(
-        &self,
-        first_example: usize,
-        score: &dyn Score,
-        inputs: ArrayView2<f64>,
-        targets: &[usize],
+        context: &Context,
     ) -> Result<Vec<Explanation>> {
         if !(self.noise >= 0.0 && self.noise.is_finite()) {
             return Err(Error::Setting {
@@ -96,7 +86,7 @@ impl SmoothGrad {
         check_inputs(score, inputs, targets)?;
         self.explain_with(score, inputs, targets, |example, sample| {
             let sigma = self.noise * range(inputs.row(example));
-            let mut rng = generator(self.seed, first_example + example, sample);
+            let mut rng = generator(self.seed, context.first_example + example, sample);
             Array1::from_shape_fn(inputs.ncols(), |_| {
                 let z: f64 = StandardNormal.sample(&mut rng);
                 sigma * z

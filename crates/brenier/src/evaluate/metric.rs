@@ -17,7 +17,7 @@ use super::{
     Order, PathGrid, PixelVariance, PlantedTruth, RankCorrelation, Removal, Satv, Ssim, Subsets, Units,
     completeness, relative_attribution_error,
 };
-use crate::attribute::{Baseline, nearest_name};
+use crate::attribute::Baseline;
 use crate::{Error, Result};
 
 /// Which values of a metric are the better ones.
@@ -198,7 +198,7 @@ impl Metric {
             "rank-accuracy" => Metric::RankAccuracy(planted),
             "pointing-game" => Metric::PointingGame(planted),
             _ => {
-                let nearest = nearest_name(name, NAMES);
+                let nearest = crate::nearest_name(name, NAMES).unwrap_or_default();
                 return Err(Error::UnknownMetric { found: name.to_string(), nearest, known: NAMES.to_vec() });
             }
         })

@@ -19,6 +19,7 @@ use onnx_grad::{
 use super::layer::LayerPredictor;
 use super::logits::cut_final_activation;
 use super::micro_batch::micro_batch;
+use super::preprocessing::Preprocessing;
 use super::score::Score;
 use super::values::ValuePredictor;
 use crate::engine::{Engine, EngineConfig, EngineKind, Tensor, Workers};
@@ -34,8 +35,10 @@ pub struct PredictorConfig {
     pub engine: EngineConfig,
     /// The output to explain; the first where not given.
     pub output: Option<String>,
-    /// The shape of one input without the batch, where the file leaves sizes open.
+    /// The shape of one input without the batch, where the file leaves sizes open or inputs are resized.
     pub input_shape: Option<Vec<usize>>,
+    /// What is done to an input before it reaches the model.
+    pub preprocessing: Preprocessing,
     /// Explain probabilities as they are, instead of the logits before a final `Softmax` or `Sigmoid`.
     pub keep_final_activation: bool,
     /// How `Relu` sends gradients back.
@@ -138,6 +141,11 @@ impl OnnxPredictor {
         self.values.shape()
     }
 
+    /// The file's own key-value pairs.
+    pub fn metadata(&self) -> &BTreeMap<String, String> {
+        self.values.metadata()
+    }
+
     /// The number of scores.
     pub fn outputs(&self) -> usize {
         self.values.outputs()
@@ -225,7 +233,15 @@ pub(super) fn prepare(model: &Model, config: &PredictorConfig, notices: &mut Vec
         let reason = format!("input '{}' is {}", graph.inputs[0].name, graph.inputs[0].dtype);
         return Err(refuse(reason, "gradients need a float input: export the model from its embeddings on"));
     }
-    fix_sizes(&mut graph, config.input_shape.as_deref())?;
+    let given = config.input_shape.as_deref();
+    if config.preprocessing.is_identity() {
+        fix_sizes(&mut graph, given)?;
+    } else {
+        let (user, own) = config.preprocessing.shapes(&graph.inputs[0], given)?;
+        fix_sizes(&mut graph, Some(&own))?;
+        graph = config.preprocessing.before(graph, &user)?;
+        notices.push(format!("inputs are {} on their way into the model", config.preprocessing.words()));
+    }
     let mut graph = lower(&graph, &[])?;
     if !config.keep_final_activation {
         notices.extend(cut_final_activation(&mut graph, &output));

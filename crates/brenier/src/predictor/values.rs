@@ -7,7 +7,7 @@
 //! operators is handed to ONNX Runtime as it is, byte for byte, and its scores are the first output of floats:
 //! a classifier's probabilities, not its label.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -49,6 +49,7 @@ pub struct ValuePredictor {
     place: usize,
     outputs: usize,
     notices: Vec<String>,
+    metadata: BTreeMap<String, String>,
     workers: Workers,
     engine: Arc<dyn Engine>,
 }
@@ -96,11 +97,19 @@ impl ValuePredictor {
         let declared = declared.and_then(|n| usize::try_from(n).ok());
         let place = 0;
         let outputs = declared.unwrap_or(0);
-        let predictor = ValuePredictor { input, shape, place, outputs, notices, workers, engine };
+        let metadata = model.metadata.clone();
+        let predictor = ValuePredictor { input, shape, place, outputs, notices, metadata, workers, engine };
         if declared.is_some() { Ok(predictor) } else { predictor.with_outputs_counted() }
     }
 
     fn as_it_is(file: &[u8], used: &BTreeSet<String>, config: &PredictorConfig) -> Result<ValuePredictor> {
+        if !config.preprocessing.is_identity() {
+            return Err(Error::Predictor {
+                reason: "preprocessing cannot be folded into operators that only ONNX Runtime has"
+                    .to_string(),
+                remedy: "preprocess the data, or export the model with its preprocessing",
+            });
+        }
         let engine = config.engine.build()?;
         let AsItIs { programs, inputs, outputs, left_out } = engine.load_as_it_is(file, engine.workers())?;
         let input = only_input(inputs, config.input_shape.as_deref())?;
@@ -118,7 +127,9 @@ impl ValuePredictor {
         )];
         let names = outputs.into_iter().map(|output| output.name).collect();
         let workers = Workers::with_programs(engine.name(), programs, names, rows)?;
-        ValuePredictor { input, shape, place, outputs: 0, notices, workers, engine }.with_outputs_counted()
+        let metadata = BTreeMap::new();
+        ValuePredictor { input, shape, place, outputs: 0, notices, metadata, workers, engine }
+            .with_outputs_counted()
     }
 
     /// One row of zeros tells how many scores there are; files do not always say.
@@ -141,6 +152,11 @@ impl ValuePredictor {
     /// What the user should know, such as a softmax that was cut off.
     pub fn notices(&self) -> &[String] {
         &self.notices
+    }
+
+    /// The file's own key-value pairs; none of a file that is run as it is.
+    pub fn metadata(&self) -> &BTreeMap<String, String> {
+        &self.metadata
     }
 
     /// The engine that runs the model.

@@ -1,7 +1,7 @@
 //! Explanations as files that anybody can open.
 //!
-//! - `explanations.npz`, for NumPy: `values` and `inputs` (`[examples, ...]`), `targets` and `scores`
-//!   (`[examples]`); where the method has them, `references` and `standard_errors` (`[examples, ...]`) and
+//! - `explanations.npz`, for NumPy: `values` and `inputs` (`[examples, ...]`), `examples` (their numbers in the
+//!   run), `targets` and `scores` (`[examples]`); where the method has them, `references` and `standard_errors` (`[examples, ...]`) and
 //!   `reference_scores` (`[examples]`);
 //! - `explanations.jsonl`: a certificate a line.
 
@@ -51,6 +51,7 @@ fn write_npz(path: &Path, explanations: &[Explanation]) -> Result<()> {
         ("references", stack(|e| e.reference.as_ref())?),
         ("standard_errors", stack(|e| e.standard_errors.as_ref())?),
     ];
+    let examples: Array1<i64> = explanations.iter().map(|e| e.certificate.example as i64).collect();
     let targets: Array1<i64> = explanations.iter().map(|e| e.certificate.target as i64).collect();
     let scores: Array1<f64> = explanations.iter().map(|e| e.certificate.score).collect();
     let reference_scores: Option<Array1<f64>> =
@@ -62,6 +63,7 @@ fn write_npz(path: &Path, explanations: &[Explanation]) -> Result<()> {
                 npz.add_array(*name, array)?;
             }
         }
+        npz.add_array("examples", &examples)?;
         npz.add_array("targets", &targets)?;
         npz.add_array("scores", &scores)?;
         if let Some(scores) = &reference_scores {

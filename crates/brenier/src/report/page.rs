@@ -9,8 +9,10 @@ use std::path::Path;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ndarray::ArrayView1;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
+use super::heat_map::{credit_scales, shown_range};
+use super::steps::{Steps, steps};
 use crate::attribute::{Certificate, Explanation, Frames};
 use crate::error::{Error, Result};
 use crate::whole_file::write_whole;
@@ -20,19 +22,23 @@ const STYLE: &str = include_str!("page/style.css");
 const SCRIPT: &str = include_str!("page/script.js");
 
 /// All that a report shows.
-#[derive(Debug, Clone, Default)]
+///
+/// Written to `report.json`, it leaves out what the explanations beside it say themselves.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Report {
     /// The heading.
     pub title: String,
     /// What was run on what: names and values.
     pub facts: Vec<(String, String)>,
     /// The shape of an input: `[C, H, W]` is shown as images, anything else as bars.
+    #[serde(skip)]
     pub shape: Vec<usize>,
     /// The names of the features of a table.
     pub features: Vec<String>,
     /// The names of the outputs; numbers where there are none.
     pub classes: Vec<String>,
     /// What was explained.
+    #[serde(skip)]
     pub examples: Vec<ReportExample>,
     /// A table of methods by metrics, where there is one.
     pub metrics: Option<ReportTable>,
@@ -43,12 +49,12 @@ pub struct Report {
 pub struct ReportExample {
     /// Its name.
     pub name: String,
-    /// What each method gave, with stills of the path where there is one.
+    /// What each method gave for each target, with stills of the path where there is one.
     pub explanations: Vec<(Explanation, Option<Frames>)>,
 }
 
 /// Rows of numbers with names.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReportTable {
     /// The heading of each column; the first is that of the row names.
     pub columns: Vec<String>,
@@ -81,6 +87,8 @@ struct PageData<'a> {
 struct PageExample<'a> {
     name: &'a str,
     input: Packed,
+    /// The values shown as black and as white.
+    range: (f64, f64),
     methods: Vec<PageMethod<'a>>,
 }
 
@@ -88,6 +96,8 @@ struct PageExample<'a> {
 struct PageMethod<'a> {
     certificate: &'a Certificate,
     values: Packed,
+    /// The credit that has the full colour.
+    scale: f64,
     errors: Option<Packed>,
     frames: Option<PageFrames<'a>>,
 }
@@ -110,10 +120,14 @@ impl Report {
         let mut examples = Vec::with_capacity(self.examples.len());
         for example in &self.examples {
             let Some((first, _)) = example.explanations.first() else { continue };
-            let methods = example.explanations.iter().map(page_method).collect::<Result<Vec<_>>>()?;
+            let all: Vec<&Explanation> = example.explanations.iter().map(|(e, _)| e).collect();
+            let scales = credit_scales(&all);
+            let pairs = example.explanations.iter().zip(scales);
+            let methods = pairs.map(|(e, scale)| page_method(e, scale)).collect::<Result<Vec<_>>>()?;
             examples.push(PageExample {
                 name: &example.name,
                 input: packed(first.input.view(), 2)?,
+                range: shown_range(first.input.view()),
                 methods,
             });
         }
@@ -146,12 +160,13 @@ impl Report {
     }
 }
 
-fn page_method((explanation, frames): &(Explanation, Option<Frames>)) -> Result<PageMethod<'_>> {
+fn page_method((explanation, frames): &(Explanation, Option<Frames>), scale: f64) -> Result<PageMethod<'_>> {
     let errors = explanation.standard_errors.as_ref().map(|e| packed(e.view(), 2)).transpose()?;
     let frames = frames.as_ref().map(page_frames).transpose()?;
     Ok(PageMethod {
         certificate: &explanation.certificate,
         values: packed(explanation.values.view(), 2)?,
+        scale,
         errors,
         frames,
     })
@@ -169,26 +184,9 @@ fn page_frames(frames: &Frames) -> Result<PageFrames<'_>> {
     })
 }
 
-/// Numbers rounded to the nearest of 256 or 65,536 steps between the smallest and the largest.
+/// Numbers as text: base64 of their steps.
 fn packed(values: ArrayView1<f64>, bytes: u8) -> Result<Packed> {
-    if let Some((feature, &value)) = values.iter().enumerate().find(|(_, v)| !v.is_finite()) {
-        return Err(Error::NonFinite {
-            what: "a number of the report",
-            example: 0,
-            time: 1.0,
-            place: format!("feature {feature}"),
-            value,
-        });
-    }
-    let low = values.iter().copied().fold(f64::INFINITY, f64::min).min(0.0);
-    let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max).max(0.0);
-    let steps = if bytes == 1 { 255.0 } else { 65_535.0 };
-    let scale = if high > low { steps / (high - low) } else { 0.0 };
-    let mut data = Vec::with_capacity(values.len() * usize::from(bytes));
-    for value in values {
-        let step = ((value - low) * scale).round() as u16;
-        data.extend_from_slice(&step.to_le_bytes()[..usize::from(bytes)]);
-    }
+    let Steps { low, high, data } = steps(values, bytes)?;
     Ok(Packed { low, high, bytes, data: STANDARD.encode(data) })
 }
 
@@ -199,25 +197,6 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ndarray::array;
-
-    #[test]
-    fn numbers_come_back_to_within_a_step() {
-        let values = array![-1.5, 0.0, 0.25, 3.0];
-        for (bytes, steps) in [(1, 255.0), (2, 65_535.0)] {
-            let packed = packed(values.view(), bytes).unwrap();
-            let data = STANDARD.decode(&packed.data).unwrap();
-            for (k, value) in values.iter().enumerate() {
-                let step = match bytes {
-                    1 => f64::from(data[k]),
-                    _ => f64::from(u16::from_le_bytes([data[2 * k], data[2 * k + 1]])),
-                };
-                let found = packed.low + step * (packed.high - packed.low) / steps;
-                assert!((found - value).abs() <= 0.51 * 4.5 / steps, "{found} {value}");
-            }
-        }
-        assert!(packed(array![f64::NAN].view(), 2).is_err());
-    }
 
     #[test]
     fn no_name_can_leave_its_place() {

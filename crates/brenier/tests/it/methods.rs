@@ -50,7 +50,8 @@ fn smoothing_estimates_the_moments_of_the_gradient_at_the_rate_of_independent_dr
         let mut errors = Vec::new();
         for samples in sizes {
             let method = SmoothGrad { smoothing, samples, noise: 0.3, seed: 7 };
-            let explanation = method.explain(&score, inputs.view(), &[0]).unwrap().remove(0);
+            let explanation =
+                method.explain(&score, inputs.view(), &[0], &Context::default()).unwrap().remove(0);
             let claimed = explanation.standard_errors.unwrap();
             let off = (&explanation.values - &exact(smoothing)) / &claimed;
             assert!(largest(off.iter().copied()) < 4.0, "{smoothing:?} {samples}: {off}");

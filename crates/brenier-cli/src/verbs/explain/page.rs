@@ -2,13 +2,13 @@
 
 use anyhow::Result;
 use brenier::attribute::{Frames, frames};
-use brenier::report::{Report, ReportExample};
+use brenier::report::Report;
 use brenier::{Explanation, Line, Path, Score};
 
 use super::{Explain, Run};
+use crate::verbs::report::SHOWN;
 
-/// Examples that a report shows, and stills of each path.
-const SHOWN: usize = 24;
+/// Stills of each path.
 const PIECES: usize = 20;
 
 /// Stills of the paths of a method, where it has paths and the model gradients.
@@ -18,10 +18,13 @@ pub(super) fn stills(
     score: &dyn Score,
 ) -> Result<Vec<Option<Frames>>> {
     let mut all = Vec::with_capacity(explanations.len());
-    for (i, explanation) in explanations.iter().take(SHOWN).enumerate() {
+    for explanation in explanations.iter().take_while(|e| e.certificate.example < SHOWN) {
         let target = explanation.certificate.target;
         let straight = explanation.certificate.path.as_ref().is_some_and(|p| p.evidence.kind == "line");
-        let still = match (paths.and_then(|paths| paths.get(i)), &explanation.reference) {
+        let still = match (
+            paths.and_then(|paths| paths.get(explanation.certificate.example)),
+            &explanation.reference,
+        ) {
             (Some(path), _) => Some(frames(score, path.as_ref(), target, PIECES)?),
             (None, Some(reference)) if straight => {
                 let line = Line::new(reference.view(), explanation.input.view())?;
@@ -35,16 +38,15 @@ pub(super) fn stills(
 }
 
 /// The report of all methods together.
-pub(super) fn report(args: &Explain, runs: Vec<Run>, names: &[String]) -> Report {
-    let total = names.len();
+pub(super) fn report(args: &Explain, runs: Vec<Run>, inputs: usize, report: Report) -> Report {
     let mut facts = vec![
         ("model".to_string(), args.model.model.display().to_string()),
-        ("inputs".to_string(), total.to_string()),
+        ("inputs".to_string(), inputs.to_string()),
     ];
     for flow in &args.settings.flow {
         facts.push(("flow".to_string(), flow.display().to_string()));
     }
-    if total > SHOWN {
+    if inputs > SHOWN {
         facts.push(("shown".to_string(), format!("the first {SHOWN}")));
     }
     let first = runs.first().and_then(|run| run.explanations.first());
@@ -53,18 +55,12 @@ pub(super) fn report(args: &Explain, runs: Vec<Run>, names: &[String]) -> Report
         facts.push(("version".to_string(), format!("brenier {}", certificate.version)));
         facts.extend(certificate.model_hash.iter().map(|hash| ("model hash".to_string(), hash.clone())));
     }
-    let shape = first.map_or(Vec::new(), |e| e.shape.clone());
-    let mut examples: Vec<ReportExample> = names
-        .iter()
-        .take(SHOWN)
-        .map(|name| ReportExample { name: name.clone(), explanations: Vec::new() })
-        .collect();
-    for run in runs {
-        let mut stills = run.stills.into_iter();
-        for (example, explanation) in examples.iter_mut().zip(run.explanations) {
-            example.explanations.push((explanation, stills.next().flatten()));
-        }
-    }
     let title = format!("Explanations of {}", args.model.model.display());
-    Report { title, facts, shape, examples, ..Report::default() }
+    let mut report = Report { title, facts, ..report };
+    let shown = runs.into_iter().flat_map(|run| {
+        let stills = run.stills.into_iter().chain(std::iter::repeat(None));
+        run.explanations.into_iter().zip(stills)
+    });
+    report.show(shown.collect(), SHOWN);
+    report
 }

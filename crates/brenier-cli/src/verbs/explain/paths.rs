@@ -1,6 +1,7 @@
 //! Paths that are there before a method is asked: points, saved traces, and the traces of one flow, which are
 //! kept because they serve other models as well.
 
+use std::ops::Range;
 use std::path::Path as FilePath;
 
 use anyhow::{Context as _, Result, bail};
@@ -69,12 +70,16 @@ impl GivenPaths {
         &self.paths
     }
 
-    /// Credit along them.
-    pub(super) fn explain(&self, score: &dyn Score, targets: &[usize]) -> Result<Vec<Explanation>> {
-        let pairs = self.paths.iter().zip(targets).enumerate();
-        let requests: Vec<Request> = pairs
-            .map(|(example, (path, &target))| Request { example, path: path.as_ref(), target })
-            .collect();
+    /// Credit along those of this part, for the targets of all inputs.
+    pub(super) fn explain(
+        &self,
+        score: &dyn Score,
+        part: Range<usize>,
+        targets: &[usize],
+    ) -> Result<Vec<Explanation>> {
+        let request =
+            |example| Request { example, path: self.paths[example].as_ref(), target: targets[example] };
+        let requests: Vec<Request> = part.map(request).collect();
         Ok(self.allocation.explain_all(self.method, score, &requests)?)
     }
 }

@@ -43,9 +43,10 @@
     }
     context.putImageData(pixels, 0, 0);
   };
-  const paintState = (target, state, offset = 0) => {
+  const paintState = (target, state, [low, high], offset = 0) => {
     const area = width * height;
-    paint(target, (i) => [0, 1, 2].map((c) => 255 * state[offset + Math.min(c, channels - 1) * area + i]));
+    const shade = (v) => (255 * (v - low)) / (high - low);
+    paint(target, (i) => [0, 1, 2].map((c) => shade(state[offset + Math.min(c, channels - 1) * area + i])));
   };
   // Blue for credit against, red for credit for the score, white for none.
   const diverging = (v) => {
@@ -132,7 +133,7 @@
     return { svg, move: (k) => { mark.setAttribute("cx", x(frames.times[k])); mark.setAttribute("cy", y(frames.scores[k])); } };
   };
 
-  const scrubber = (method, features) => {
+  const scrubber = (method, features, range) => {
     const frames = method.frames;
     const last = frames.times.length - 1;
     const name = method.certificate.method;
@@ -145,7 +146,7 @@
     if (images) {
       const [state, sofar] = [canvas("state of the path"), canvas("credit so far")];
       const scale = largest(summed(credit, last * features));
-      show = (k) => { paintState(state, states, k * features); paintCredit(sofar, summed(credit, k * features), scale); };
+      show = (k) => { paintState(state, states, range, k * features); paintCredit(sofar, summed(credit, k * features), scale); };
       row.append(make("figure", {}, state, make("figcaption", {}, "state")), make("figure", {}, sofar, make("figcaption", {}, "credit so far")));
     } else {
       const figure = make("figure");
@@ -168,35 +169,49 @@
     return make("div", { class: "path" }, make("h3", {}, `Along the path: ${name}`), slider, numbers, row);
   };
 
-  const article = (example, number) => {
-    const input = unpack(example.input);
-    const maps = example.methods.map((method) => unpack(method.values));
-    const target = example.methods[0].certificate.target;
-    const heading = make("h2", {}, `${example.name}: ${className(target)}, score ${short(example.methods[0].certificate.score)}`);
+  // What all methods say of one target.
+  const part = (example, input, methods) => {
+    const maps = methods.map((method) => unpack(method.values));
+    const { target, score } = methods[0].certificate;
+    const heading = make("h2", {}, `${example.name}: ${className(target)}, score ${short(score)}`);
     const row = make("div", { class: "row" });
     if (images) {
       const picture = canvas("input");
-      paintState(picture, input);
+      paintState(picture, input, example.range);
       row.append(make("figure", {}, picture, make("figcaption", {}, "input")));
     }
-    // Methods whose credit sums to the score's change share a unit, and so a scale; others have their own.
-    const sums = images ? maps.map((values) => summed(values)) : maps;
-    const complete = example.methods.map((m) => m.certificate.credit_sum !== undefined && m.certificate.credit_sum !== null);
-    const shared = Math.max(0, ...sums.filter((_, i) => complete[i]).map(largest));
-    example.methods.forEach((method, i) => {
-      const scale = complete[i] ? shared : largest(sums[i]);
-      const caption = make("figcaption", {}, ...(images ? [colourBar(scale)] : []), make("strong", {}, method.certificate.method), " ", verdict(method.certificate), facts(method.certificate));
+    methods.forEach((method, i) => {
+      const caption = make("figcaption", {}, ...(images ? [colourBar(method.scale)] : []), make("strong", {}, method.certificate.method), " ", verdict(method.certificate), facts(method.certificate));
       if (images) {
         const picture = canvas(`credit by ${method.certificate.method}`);
-        paintCredit(picture, sums[i], scale);
+        paintCredit(picture, summed(maps[i]), method.scale);
         row.append(make("figure", {}, picture, caption));
       } else {
         const errors = method.errors ? unpack(method.errors) : null;
         row.append(make("figure", {}, bars(maps[i], errors, input, method.certificate.method), caption));
       }
     });
-    const whole = make("article", { id: `example-${number}` }, heading, row);
-    for (const method of example.methods) if (method.frames) whole.append(scrubber(method, input.length));
+    const whole = make("div", { class: "part" }, heading, row);
+    for (const method of methods) if (method.frames) whole.append(scrubber(method, input.length, example.range));
+    return whole;
+  };
+
+  const article = (example, number) => {
+    const input = unpack(example.input);
+    const targets = [...new Set(example.methods.map((method) => method.certificate.target))];
+    const parts = targets.map((target) => part(example, input, example.methods.filter((method) => method.certificate.target === target)));
+    const whole = make("article", { id: `example-${number}` });
+    const show = (chosen) => parts.forEach((one, i) => (one.hidden = i !== chosen));
+    if (targets.length > 1) {
+      const choices = targets.map((target, i) => {
+        const button = make("input", { type: "radio", name: `target-${number}`, ...(i === 0 ? { checked: "" } : {}) });
+        button.addEventListener("change", () => show(i));
+        return make("label", {}, button, className(target));
+      });
+      whole.append(make("fieldset", { class: "targets" }, make("legend", {}, "explained score"), ...choices));
+      show(0);
+    }
+    whole.append(...parts);
     return whole;
   };
 

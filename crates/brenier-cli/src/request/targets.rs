@@ -1,0 +1,132 @@
+//! Which scores are explained, as typed: words, numbers and names of classes.
+
+use anyhow::{Result, bail};
+use brenier::{Score, ValuePredictor, nearest_name};
+use ndarray::Array2;
+
+/// One target for each input: `predicted`, a class for all, or one each.
+pub(crate) fn targets(
+    text: &str,
+    predictor: &ValuePredictor,
+    classes: &[String],
+    inputs: &Array2<f64>,
+) -> Result<Vec<usize>> {
+    let count = inputs.nrows();
+    if text == "predicted" {
+        return Ok(ranked(predictor, inputs)?.into_iter().map(|order| order[0]).collect());
+    }
+    let listed = listed(text, predictor, classes)?;
+    match listed.as_slice() {
+        [one] => Ok(vec![*one; count]),
+        many if many.len() == count => Ok(listed),
+        many => bail!(
+            "{} targets are given for {count} inputs\nhint: give one, or one for each; --targets explains several \
+             for every input",
+            many.len()
+        ),
+    }
+}
+
+/// Several targets for every input: `all`, the highest so many (`top3`), or these classes. One list for each round,
+/// with a target for each input.
+pub(crate) fn several_targets(
+    text: &str,
+    predictor: &ValuePredictor,
+    classes: &[String],
+    inputs: &Array2<f64>,
+) -> Result<Vec<Vec<usize>>> {
+    let count = inputs.nrows();
+    let for_all = |target: usize| vec![target; count];
+    if text == "all" {
+        return Ok((0..predictor.outputs()).map(for_all).collect());
+    }
+    if let Some(best) = text.strip_prefix("top").and_then(|number| number.parse::<usize>().ok()) {
+        if best == 0 || best > predictor.outputs() {
+            bail!(
+                "the highest {best} scores are asked for, but the model has {} outputs\nhint: ask for 1 to {0}",
+                predictor.outputs()
+            );
+        }
+        let orders = ranked(predictor, inputs)?;
+        return Ok((0..best).map(|k| orders.iter().map(|order| order[k]).collect()).collect());
+    }
+    let listed = listed(text, predictor, classes)?;
+    for (i, target) in listed.iter().enumerate() {
+        if listed[..i].contains(target) {
+            bail!("target {target} is given twice");
+        }
+    }
+    Ok(listed.into_iter().map(for_all).collect())
+}
+
+/// The outputs of every input, the highest score first.
+fn ranked(predictor: &ValuePredictor, inputs: &Array2<f64>) -> Result<Vec<Vec<usize>>> {
+    let shape: Vec<usize> =
+        std::iter::once(inputs.nrows()).chain(Score::shape(predictor).iter().copied()).collect();
+    let batch = inputs.mapv(|v| v as f32).into_shape_with_order(shape)?;
+    let scores = predictor.scores(batch.view())?;
+    let order = |row: ndarray::ArrayView1<f64>| {
+        let mut order: Vec<usize> = (0..row.len()).collect();
+        order.sort_by(|&a, &b| row[b].total_cmp(&row[a]));
+        order
+    };
+    Ok(scores.rows().into_iter().map(order).collect())
+}
+
+/// Classes with commas between; a name may hold commas itself where it stands alone.
+fn listed(text: &str, predictor: &ValuePredictor, classes: &[String]) -> Result<Vec<usize>> {
+    if let Some(one) = classes.iter().position(|class| class == text) {
+        return Ok(vec![index(&classes[one], predictor.outputs(), classes)?]);
+    }
+    text.split(',').map(|part| index(part.trim(), predictor.outputs(), classes)).collect()
+}
+
+/// The output that a number or a name stands for.
+fn index(part: &str, outputs: usize, classes: &[String]) -> Result<usize> {
+    let named = classes.iter().position(|class| class == part);
+    match (part.parse::<usize>(), named) {
+        (Ok(number), Some(place)) if number != place => bail!(
+            "'{part}' is the name of class {place}, and also the number of '{}'\nhint: give the number {place} or \
+             rename the classes with --classes",
+            classes.get(number).map_or("no class", String::as_str)
+        ),
+        (_, Some(place)) => Ok(place),
+        (Ok(number), None) if number < outputs => Ok(number),
+        (Ok(number), None) => bail!(
+            "target {number} is out of range: the model has {outputs} outputs, numbered from 0\nhint: give a number \
+             from 0 to {}, or 'predicted'",
+            outputs.saturating_sub(1)
+        ),
+        (Err(_), None) if classes.is_empty() => bail!(
+            "'{part}' is not a target, and the model does not name its classes\nhint: say 'predicted' or a class index, \
+             or name the classes with --classes"
+        ),
+        (Err(_), None) => {
+            let known: Vec<&str> = classes.iter().map(String::as_str).collect();
+            let nearest = nearest_name(part, &known).unwrap_or_default();
+            bail!(
+                "there is no class '{part}'\nhint: did you mean '{nearest}'? The classes are {}",
+                known.join(", ")
+            )
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_names() {
+        let classes: Vec<String> = ["Shirt", "Coat", "Ankle boot", "0"].map(String::from).to_vec();
+        let found = |part: &str| index(part, 4, &classes);
+        assert_eq!(found("Coat").ok(), Some(1));
+        assert_eq!(found("Ankle boot").ok(), Some(2));
+        assert_eq!(found("2").ok(), Some(2));
+        let told = |part: &str| found(part).unwrap_err().to_string();
+        assert!(told("coat").contains("did you mean 'Coat'"), "{}", told("coat"));
+        assert!(told("4").contains("out of range"));
+        assert!(told("0").contains("is the name of class 3, and also the number of 'Shirt'"));
+        assert!(index("cat", 4, &[]).unwrap_err().to_string().contains("--classes"));
+    }
+}

@@ -1,0 +1,24 @@
+//! `brenier completions SHELL`: what makes a shell complete verbs and flags.
+
+use anyhow::Result;
+use clap::{Args, CommandFactory};
+use clap_complete::{Shell, generate};
+
+use crate::output::print_data;
+
+/// Print what makes a shell complete verbs and flags
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  brenier completions bash > ~/.local/share/bash-completion/completions/brenier
+  brenier completions zsh > ~/.zfunc/_brenier
+  brenier completions fish > ~/.config/fish/completions/brenier.fish")]
+pub(crate) struct Completions {
+    /// The shell
+    shell: Shell,
+}
+
+pub(crate) fn run(args: &Completions) -> Result<()> {
+    let mut text = Vec::new();
+    generate(args.shell, &mut crate::args::Args::command(), "brenier", &mut text);
+    print_data(&String::from_utf8(text)?)
+}

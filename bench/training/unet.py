@@ -44,7 +44,7 @@ class Attention(nn.Module):
 class Unet(nn.Module):
     def __init__(self, channels=3, size=32, width=32, levels=(1, 2, 2), patch=1, attention_at=8, heads=2, groups=8):
         super().__init__()
-        self.patch, self.frequencies = patch, 1000.0 ** torch.linspace(0, 1, width // 2)
+        self.patch, self.frequencies = patch, 30.0 ** torch.linspace(0, 1, width // 2)
         points, time, resolution = channels * patch * patch, 4 * width, size // patch
         self.time0, self.time1 = nn.Linear(width, time), nn.Linear(time, time)
         self.input = nn.Conv2d(points, width, 3, padding=1)

@@ -24,8 +24,12 @@ pub(crate) struct Args {
 /// The verbs, a file each under `verbs/`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// See it work: embedded images, models and flows, from explanations to a report
+    Demo(verbs::demo::Demo),
     /// Explain a model's score: the credit of every feature, with its certificate
     Explain(Box<verbs::explain::Explain>),
+    /// Compare methods by metrics: a table with intervals, on a model and data of your own
+    Evaluate(Box<verbs::evaluate::Evaluate>),
     /// Show what a model is, and whether and where it can be differentiated
     Inspect(verbs::inspect::Inspect),
     /// Train a flow from a reference distribution to data, a diffusion model, or a classifier

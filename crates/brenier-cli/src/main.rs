@@ -2,7 +2,10 @@
 //!
 //! stdout is data, stderr is progress and errors. Exit 0: done; 1: failed; 2: wrong usage.
 
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
 mod args;
+mod assets;
 mod config;
 mod data_args;
 mod engine_args;
@@ -16,7 +19,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::args::{Args, Command};
+use crate::args::Args;
 
 fn main() -> ExitCode {
     let arguments = match config::arguments(std::env::args_os().collect()) {
@@ -30,17 +33,7 @@ fn main() -> ExitCode {
     if args.quiet {
         output::be_quiet();
     }
-    let done = match args.command {
-        Command::Explain(explain) => verbs::explain::run(&explain),
-        Command::Inspect(inspect) => verbs::inspect::run(&inspect),
-        Command::Reflow(reflow) => verbs::reflow::run(&reflow),
-        Command::Train(train) => verbs::train::run(&train),
-        Command::Reproduce(reproduce) => verbs::reproduce::run(&reproduce),
-        Command::Report(report) => verbs::report::run(&report),
-        Command::Completions(completions) => verbs::completions::run(&completions),
-        Command::Man(pages) => verbs::man::run(&pages),
-    };
-    match done {
+    match verbs::run(&args.command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             output::print_error(&error);

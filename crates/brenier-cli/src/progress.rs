@@ -4,7 +4,7 @@
 //! run in the background says where it is without filling the disk.
 
 use std::ops::ControlFlow;
-use std::sync::Arc;
+use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -20,27 +20,32 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
 /// Seconds between lines where there is no terminal.
 const LINE_SECONDS: u64 = 15;
 
-/// Set when the user asks to stop.
-#[derive(Debug, Clone)]
-pub(crate) struct StopKey(Arc<AtomicBool>);
+/// Whether the user asked to stop. There is one Ctrl-C for the whole process.
+static STOP: AtomicBool = AtomicBool::new(false);
+static LISTENING: Once = Once::new();
+
+/// The key that asks a run to stop.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StopKey(());
 
 impl StopKey {
     /// Listens for Ctrl-C from now on: the first asks to stop, the second ends the process.
     pub(crate) fn listen() -> Result<StopKey> {
-        let asked = Arc::new(AtomicBool::new(false));
-        let flag = asked.clone();
-        ctrlc::set_handler(move || {
-            if flag.swap(true, Ordering::SeqCst) {
-                std::process::exit(130);
-            }
-            eprintln!("\nstopping after this step; press Ctrl-C again to leave at once");
-        })
-        .context("cannot listen for Ctrl-C")?;
-        Ok(StopKey(asked))
+        let mut listening = Ok(());
+        LISTENING.call_once(|| {
+            listening = ctrlc::set_handler(|| {
+                if STOP.swap(true, Ordering::SeqCst) {
+                    std::process::exit(130);
+                }
+                eprintln!("\nstopping after this step; press Ctrl-C again to leave at once");
+            });
+        });
+        listening.context("cannot listen for Ctrl-C")?;
+        Ok(StopKey(()))
     }
 
-    pub(crate) fn pressed(&self) -> bool {
-        self.0.load(Ordering::SeqCst)
+    pub(crate) fn pressed(self) -> bool {
+        STOP.load(Ordering::SeqCst)
     }
 }
 
@@ -68,10 +73,16 @@ impl RunProgress {
                 print_progress("measuring on held-out data");
             }
         }
+        self.go_on()
+    }
+
+    /// Says to stop where the user asked for it.
+    pub(crate) fn go_on(&self) -> ControlFlow<()> {
         if self.stop.pressed() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
-    fn advance(&mut self, stage: &'static str, done: u64, total: u64, message: &str) {
+    /// Shows how much of a stage is done.
+    pub(crate) fn advance(&mut self, stage: &'static str, done: u64, total: u64, message: &str) {
         match &mut self.stage {
             Some((name, gauge)) if *name == stage => gauge.set(done, message),
             _ => {

@@ -9,7 +9,8 @@ mod preprocessing;
 mod surroundings;
 mod targets;
 
-pub(crate) use self::inputs::{Inputs, read_inputs};
+pub(crate) use self::groups::grouping;
+pub(crate) use self::inputs::{Inputs, Sources, read_inputs};
 pub(crate) use self::methods::MethodArgs;
 pub(crate) use self::model::{Loaded, ModelArgs};
 pub(crate) use self::surroundings::Surroundings;

@@ -58,7 +58,7 @@ pub use idgi::Idgi;
 pub use integrated_gradients::IntegratedGradients;
 pub use kernel_shap::{Coalitions, KernelShap};
 pub use lime::{Distance, Lime, Surrogate};
-pub use method::{Context, Meaning, Method, Settings};
+pub use method::{Context, Meaning, Method, Settings, WithPaths};
 pub use occlusion::Occlusion;
 pub use path_integral::{PathIntegral, Request};
 pub use perturbation::Absence;

@@ -94,6 +94,21 @@ pub enum Error {
         /// What differs: settings or network.
         what: &'static str,
     },
+    /// A folder holds the parts of another run.
+    #[error(
+        "{} holds parts of another run: {what} was {kept}, and now it is {asked}\nhint: choose another folder, or \
+         remove this one to begin anew", folder.display()
+    )]
+    OtherParts {
+        /// The folder.
+        folder: PathBuf,
+        /// What differs.
+        what: String,
+        /// What it was.
+        kept: String,
+        /// What it is now.
+        asked: String,
+    },
     /// A target is not an output of the model.
     #[error("target {target} of row {row} is out of range: the model has {outputs} outputs, numbered from 0")]
     Target {

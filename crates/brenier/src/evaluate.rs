@@ -32,6 +32,7 @@ mod satv;
 mod ssim;
 mod subsets;
 mod summary;
+mod table;
 mod units;
 
 pub use attribution_error::relative_attribution_error;
@@ -55,4 +56,5 @@ pub use satv::Satv;
 pub use ssim::{Ssim, structural_similarity};
 pub use subsets::Subsets;
 pub use summary::Summary;
+pub use table::{CHUNK, Cell, Done, Evaluation, MethodRow, MetricColumn, MetricTable, draw_examples};
 pub use units::Units;

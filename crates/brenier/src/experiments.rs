@@ -5,16 +5,15 @@
 
 mod additive;
 mod gaussian;
-mod store;
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::store::Store;
 pub use additive::{AdditiveConfig, additive};
 pub use gaussian::{
     GaussianConfig, LevelsConfig, MismatchConfig, RotatedConfig, Scale, field_mismatch, gaussian,
     rotated_gaussian,
 };
-pub use store::Store;
 
 /// What an experiment found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -44,6 +44,7 @@ mod path;
 mod predictor;
 pub mod report;
 pub mod runs;
+mod store;
 pub mod train;
 mod whole_file;
 

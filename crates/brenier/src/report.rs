@@ -5,6 +5,7 @@ mod files;
 mod grid;
 mod heat_map;
 mod lettering;
+mod metric_table;
 mod page;
 mod panels;
 mod saved;

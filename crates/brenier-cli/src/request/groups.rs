@@ -10,7 +10,7 @@ const HINT: &str = "hint: say each, patches:8x8, superpixels:50, columns:3-5,9-1
                     number for every feature or pixel";
 
 /// What the text stands for.
-pub(super) fn grouping(text: &str) -> Result<Grouping> {
+pub(crate) fn grouping(text: &str) -> Result<Grouping> {
     let number = |part: &str| {
         part.trim().parse::<usize>().with_context(|| format!("'{part}' in '{text}' is not a number\n{HINT}"))
     };

@@ -112,32 +112,85 @@ pub(crate) fn read_inputs(
     options: &OpenOptions,
     predictor: &ValuePredictor,
 ) -> Result<Inputs> {
-    let (mut parts, mut names, mut features) = (Vec::new(), Vec::new(), Vec::new());
-    for file in files {
-        if !file.exists() {
-            bail!(
-                "there is no {}\nhint: give images, a folder of them, or an npy, npz, csv or parquet file",
-                file.display()
-            );
+    let sources = Sources::open(files, options, predictor)?;
+    sources.rows(&(0..sources.len()).collect::<Vec<_>>())
+}
+
+/// Files and folders of inputs, opened but not yet read into memory in full.
+pub(crate) struct Sources(Vec<Source>);
+
+enum Source {
+    Array { file: String, rows: Array2<f64> },
+    Data(Dataset),
+}
+
+impl Source {
+    fn len(&self) -> usize {
+        match self {
+            Source::Array { rows, .. } => rows.nrows(),
+            Source::Data(data) => data.len(),
         }
-        let array = if is_array(file) { floats(file, predictor)? } else { None };
-        let part = if let Some(part) = array {
-            names.extend((0..part.nrows()).map(|row| format!("{}#{row}", file.display())));
-            part
-        } else {
+    }
+}
+
+impl Sources {
+    pub(crate) fn open(
+        files: &[PathBuf],
+        options: &OpenOptions,
+        predictor: &ValuePredictor,
+    ) -> Result<Sources> {
+        let mut sources = Vec::with_capacity(files.len());
+        for file in files {
+            if !file.exists() {
+                bail!(
+                    "there is no {}\nhint: give images, a folder of them, or an npy, npz, csv or parquet file",
+                    file.display()
+                );
+            }
+            let array = if is_array(file) { floats(file, predictor)? } else { None };
+            if let Some(rows) = array {
+                sources.push(Source::Array { file: file.display().to_string(), rows });
+                continue;
+            }
             let data = Dataset::open(file, options)?;
             if data.shape() != Score::shape(predictor) {
                 return Err(misfit(file, data.shape(), Score::shape(predictor)));
             }
-            names.extend((0..data.len()).map(|row| data.name(row)));
-            if !data.columns().is_empty() {
-                features = data.feature_names();
-            }
-            data.rows_f64(&(0..data.len()).collect::<Vec<_>>())?
-        };
-        parts.push(part);
+            sources.push(Source::Data(data));
+        }
+        Ok(Sources(sources))
     }
-    let views: Vec<_> = parts.iter().map(|part| part.view()).collect();
-    let rows = concatenate(Axis(0), &views).context("cannot join the inputs")?;
-    Ok(Inputs { rows, names, features })
+
+    /// The number of rows of all together.
+    pub(crate) fn len(&self) -> usize {
+        self.0.iter().map(Source::len).sum()
+    }
+
+    /// Some of the rows, by their ascending numbers in all together.
+    pub(crate) fn rows(&self, chosen: &[usize]) -> Result<Inputs> {
+        let (mut parts, mut names, mut features) = (Vec::new(), Vec::new(), Vec::new());
+        let mut first = 0;
+        for source in &self.0 {
+            let here = first..first + source.len();
+            let local: Vec<usize> =
+                chosen.iter().filter(|row| here.contains(row)).map(|row| row - first).collect();
+            first = here.end;
+            parts.push(match source {
+                Source::Array { file, rows } => {
+                    names.extend(local.iter().map(|row| format!("{file}#{row}")));
+                    rows.select(Axis(0), &local)
+                }
+                Source::Data(data) => {
+                    names.extend(local.iter().map(|&row| data.name(row)));
+                    if !data.columns().is_empty() {
+                        features = data.feature_names();
+                    }
+                    data.rows_f64(&local)?
+                }
+            });
+        }
+        let views: Vec<_> = parts.iter().map(|part| part.view()).collect();
+        let rows = concatenate(Axis(0), &views).context("cannot join the inputs")?;
+        Ok(Inputs { rows, names, features })
+    }
 }

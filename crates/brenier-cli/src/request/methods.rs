@@ -65,7 +65,8 @@ pub(crate) struct MethodArgs {
 
 impl MethodArgs {
     /// The methods of these names, with the settings that were given; `traced` where traces stand in for a flow.
-    pub(crate) fn methods(&self, names: &[String], traced: bool) -> Result<Vec<Method>> {
+    /// What is taken `elsewhere` may be given even if no method takes it.
+    pub(crate) fn methods(&self, names: &[String], traced: bool, elsewhere: &[&str]) -> Result<Vec<Method>> {
         let given_rule = self.rule.is_some() || self.steps.is_some() || self.tolerance.is_some();
         let background_named = self.baseline.as_deref() == Some(BACKGROUND);
         let averaged = background_named || (self.baseline.is_none() && self.background.is_some());
@@ -108,7 +109,8 @@ impl MethodArgs {
             ("--traces", "flows", traced),
         ];
         for (option, setting, given) in given {
-            if given && !methods.iter().any(|method| method.takes().contains(&setting)) {
+            let taken = |method: &Method| method.takes().contains(&setting);
+            if given && !elsewhere.contains(&setting) && !methods.iter().any(taken) {
                 bail!(
                     "{option} makes no difference to {}\nhint: leave it out, or choose another method",
                     names.join(", ")
@@ -116,6 +118,23 @@ impl MethodArgs {
             }
         }
         Ok(methods)
+    }
+
+    /// Whether data of the model's kind are given.
+    pub(crate) fn has_background(&self) -> bool {
+        self.background.is_some()
+    }
+
+    /// The data and baselines that are given, as they were typed.
+    pub(crate) fn data_in_words(&self) -> Option<String> {
+        let given: Vec<String> = [
+            self.background.as_ref().map(|path| format!("data {}", path.display())),
+            self.baseline.as_ref().map(|name| format!("baseline {name}")),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        (!given.is_empty()).then(|| given.join(", "))
     }
 
     /// `--tolerance` is what a user says; `--rule` and `--steps` are for those who know.

@@ -91,6 +91,19 @@ fn entry<T: DeserializeOwned>(model: &ValuePredictor, key: &str) -> Option<T> {
     serde_json::from_str(model.metadata().get(key)?).ok()
 }
 
+impl ModelArgs {
+    /// Which output is explained, and how.
+    pub(crate) fn output_in_words(&self) -> String {
+        let name = self.output_name.as_deref().unwrap_or("the first");
+        format!("{name}{}", if self.keep_softmax { ", with its softmax" } else { "" })
+    }
+
+    /// What is done to inputs before the model sees them.
+    pub(crate) fn preprocessing_in_words(&self) -> Result<String> {
+        Ok(format!("{:?}", self.preprocessing()?))
+    }
+}
+
 /// A model that was loaded.
 pub(crate) enum Loaded {
     WithGradients(Box<OnnxPredictor>),

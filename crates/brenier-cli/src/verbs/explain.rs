@@ -105,7 +105,7 @@ pub(crate) fn run(args: &Explain) -> Result<()> {
     let followed = !args.settings.flow.is_empty() || args.traces.is_some();
     let default = [if followed { "transport" } else { "ig" }.to_string()];
     let names = if args.method.is_empty() { &default[..] } else { &args.method };
-    let methods = args.settings.methods(names, args.traces.is_some())?;
+    let methods = args.settings.methods(names, args.traces.is_some(), &[])?;
     for name in methods.iter().map(Method::name) {
         if let Some(folder) = folder(args, &name, methods.len()) {
             refuse_to_overwrite(&folder, args.force)?;
@@ -218,7 +218,7 @@ fn sign(
 }
 
 /// The fingerprint of a file.
-fn file_hash(file: &FilePath) -> Result<String> {
+pub(crate) fn file_hash(file: &FilePath) -> Result<String> {
     let bytes = std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
     Ok(fingerprint(&bytes))
 }

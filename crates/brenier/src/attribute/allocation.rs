@@ -54,8 +54,8 @@ impl Allocation {
         Ok(explanations)
     }
 
-    /// Explains rows along the paths that `follow` makes for them, a micro-batch at a time, so that no more paths are
-    /// kept than the score sees together.
+    /// Explains rows along the paths that `follow` makes for them, a micro-batch at a time; each micro-batch of
+    /// paths is handed to `keep` when its credit is known.
     pub(super) fn explain_traced<P: Path>(
         &self,
         method: &str,
@@ -63,6 +63,7 @@ impl Allocation {
         inputs: ArrayView2<f64>,
         targets: &[usize],
         follow: impl Fn(ArrayView2<f64>) -> Result<Vec<P>>,
+        keep: &mut dyn FnMut(Vec<P>),
     ) -> Result<Vec<Explanation>> {
         let mut explanations = Vec::with_capacity(targets.len());
         for first in (0..targets.len()).step_by(MICRO_BATCH) {
@@ -71,6 +72,7 @@ impl Allocation {
             let mut requests = requests(&paths, &targets[first..last]);
             requests.iter_mut().for_each(|request| request.example += first);
             explanations.extend(self.explain_all(method, score, &requests)?);
+            keep(paths);
         }
         Ok(explanations)
     }

@@ -42,6 +42,16 @@ impl BlurIg {
         inputs: ArrayView2<f64>,
         targets: &[usize],
     ) -> Result<Vec<Explanation>> {
+        Ok(self.explain_with_paths(score, inputs, targets)?.0)
+    }
+
+    /// As [`BlurIg::explain`], with the paths.
+    pub fn explain_with_paths(
+        &self,
+        score: &dyn Score,
+        inputs: ArrayView2<f64>,
+        targets: &[usize],
+    ) -> Result<(Vec<Explanation>, Vec<BlurPath>)> {
         check_inputs(score, inputs, targets)?;
         let shape = score.shape();
         if shape.len() != 3 {
@@ -55,6 +65,7 @@ impl BlurIg {
         let sigma = self.max_sigma.unwrap_or(side / 4.0);
         let paths: Result<Vec<BlurPath>> =
             inputs.rows().into_iter().map(|row| BlurPath::new(row, shape, sigma, self.border)).collect();
-        self.allocation.explain_all(Self::NAME, score, &requests(&paths?, targets))
+        let paths = paths?;
+        Ok((self.allocation.explain_all(Self::NAME, score, &requests(&paths, targets))?, paths))
     }
 }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::rows::check_inputs;
 use super::{Allocation, Context, Explanation};
-use crate::path::ddim;
+use crate::path::{DdimPath, ddim};
 use crate::predictor::Score;
 use crate::{Error, Result};
 
@@ -48,6 +48,18 @@ impl Ddim {
         targets: &[usize],
         context: &Context,
     ) -> Result<Vec<Explanation>> {
+        self.explain_and_keep(score, inputs, targets, context, &mut |_| {})
+    }
+
+    /// As [`Ddim::explain`]; the paths of each micro-batch are handed to `keep`.
+    pub(super) fn explain_and_keep(
+        &self,
+        score: &dyn Score,
+        inputs: ArrayView2<f64>,
+        targets: &[usize],
+        context: &Context,
+        keep: &mut dyn FnMut(Vec<DdimPath>),
+    ) -> Result<Vec<Explanation>> {
         check_inputs(score, inputs, targets)?;
         let refuse =
             |reason: String, remedy| Error::Method { method: Self::NAME.to_string(), reason, remedy };
@@ -68,6 +80,6 @@ impl Ddim {
             ));
         }
         let invert = |rows: ArrayView2<f64>| ddim(model, rows, self.inversion_steps);
-        self.allocation.explain_traced(Self::NAME, score, inputs, targets, invert)
+        self.allocation.explain_traced(Self::NAME, score, inputs, targets, invert, keep)
     }
 }

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use super::integrated_gradients::requests;
 use super::rows::{Row, check_inputs, stream_gradients};
 use super::{Allocation, Baseline, Context, Explanation, Sampling};
-use crate::path::{JoinedGraph, NeighbourGraph};
+use crate::path::{JoinedGraph, NeighbourGraph, Polyline};
 use crate::predictor::Score;
 use crate::{Error, Result, error};
 
@@ -81,6 +81,17 @@ impl GeodesicIg {
         targets: &[usize],
         context: &Context,
     ) -> Result<Vec<Explanation>> {
+        Ok(self.explain_with_paths(score, inputs, targets, context)?.0)
+    }
+
+    /// As [`GeodesicIg::explain`], with the ways through the data.
+    pub fn explain_with_paths(
+        &self,
+        score: &dyn Score,
+        inputs: ArrayView2<f64>,
+        targets: &[usize],
+        context: &Context,
+    ) -> Result<(Vec<Explanation>, Vec<Polyline>)> {
         check_inputs(score, inputs, targets)?;
         if self.points == 0 {
             return Err(Error::Zero { what: "the number of points" });
@@ -117,7 +128,7 @@ impl GeodesicIg {
                 explanation.certificate.sampling = Some(Sampling::new(self.seed, 1, None));
             }
         }
-        Ok(explanations)
+        Ok((explanations, ways))
     }
 
     /// How steep the score is in the middle of each edge.

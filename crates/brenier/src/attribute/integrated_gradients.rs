@@ -40,6 +40,17 @@ impl IntegratedGradients {
         targets: &[usize],
         context: &Context,
     ) -> Result<Vec<Explanation>> {
+        Ok(self.explain_with_paths(score, inputs, targets, context)?.0)
+    }
+
+    /// As [`IntegratedGradients::explain`], with the lines.
+    pub fn explain_with_paths(
+        &self,
+        score: &dyn Score,
+        inputs: ArrayView2<f64>,
+        targets: &[usize],
+        context: &Context,
+    ) -> Result<(Vec<Explanation>, Vec<Line>)> {
         check_inputs(score, inputs, targets)?;
         let baselines = self.baseline.of(inputs, score.shape(), self.seed, context)?;
         let lines: Result<Vec<Line>> =
@@ -52,7 +63,7 @@ impl IntegratedGradients {
                 explanation.certificate.sampling = Some(Sampling::new(self.seed, 1, None));
             }
         }
-        Ok(explanations)
+        Ok((explanations, lines))
     }
 }
 

@@ -20,6 +20,7 @@ use super::{
 };
 use crate::data::Dataset;
 use crate::flow::{NoisePredictor, VelocityField};
+use crate::path::Path;
 use crate::predictor::{OnnxPredictor, Score};
 use crate::{Error, Result, nearest_name};
 
@@ -99,10 +100,13 @@ pub struct Context<'a> {
     pub diffusion: Option<&'a NoisePredictor>,
     /// The model behind the score, for methods that look inside.
     pub model: Option<&'a OnnxPredictor>,
-    /// The number of the first input in the run. Draws follow from an example's number, so a run that is cut into
-    /// parts draws the same.
+    /// The number of the first input in the run. An example's draws follow from its number in the run, so a run that
+    /// is cut into chunks draws the same.
     pub first_example: usize,
 }
+
+/// Explanations, and the path of each where there is one to look at.
+pub type WithPaths = (Vec<Explanation>, Vec<Box<dyn Path>>);
 
 impl Context<'_> {
     /// The data, or a refusal that says who wants them.
@@ -400,6 +404,42 @@ impl Method {
             Method::Rise(method) => method.explain(score, inputs, targets, context),
             Method::Lime(method) => method.explain(score, inputs, targets, context),
         }
+    }
+}
+
+impl Method {
+    /// As [`Method::explain`], with the path of each explanation where the method follows one that can be looked at
+    /// again; otherwise with none. Guided IG makes its path as it goes and keeps no point of it, and the mean over
+    /// several flows has no single path.
+    ///
+    /// # Errors
+    /// As [`Method::explain`].
+    pub fn explain_with_paths(
+        &self,
+        score: &dyn Score,
+        inputs: ArrayView2<f64>,
+        targets: &[usize],
+        context: &Context,
+    ) -> Result<WithPaths> {
+        fn boxed<P: Path + 'static>((explanations, paths): (Vec<Explanation>, Vec<P>)) -> WithPaths {
+            (explanations, paths.into_iter().map(|path| Box::new(path) as Box<dyn Path>).collect())
+        }
+        Ok(match self {
+            Method::IntegratedGradients(m) => boxed(m.explain_with_paths(score, inputs, targets, context)?),
+            Method::BlurIg(method) => boxed(method.explain_with_paths(score, inputs, targets)?),
+            Method::GeodesicIg(method) => boxed(method.explain_with_paths(score, inputs, targets, context)?),
+            Method::Ddim(method) => {
+                let mut paths = Vec::new();
+                let keep = &mut |part| paths.extend(part);
+                boxed((method.explain_and_keep(score, inputs, targets, context, keep)?, paths))
+            }
+            Method::Transport(method) if context.flows.len() == 1 => {
+                let mut paths = Vec::new();
+                let keep = &mut |part| paths.extend(part);
+                boxed((method.explain_and_keep(score, inputs, targets, context, keep)?, paths))
+            }
+            _ => (self.explain(score, inputs, targets, context)?, Vec::new()),
+        })
     }
 }
 

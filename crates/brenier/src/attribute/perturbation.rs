@@ -33,8 +33,8 @@ pub(super) struct Case<'a> {
     pub input: ArrayView1<'a, f64>,
     pub target: usize,
     pub example: usize,
-    /// The number in the run of the example that is counted as 0.
-    pub first_example: usize,
+    /// Its number in the run, by which it draws.
+    pub number: usize,
     /// The rows that stand in for what is absent.
     pub stand_ins: ArrayView2<'a, f64>,
     pub micro_batch: usize,
@@ -81,8 +81,8 @@ impl Question<'_, '_> {
         let stand_ins = absence.stand_ins(inputs, score.shape(), seed, context)?;
         let explain = |(example, (input, &target)): (usize, (ArrayView1<f64>, &usize))| {
             let stand_ins = stand_ins.of(example);
-            let first_example = context.first_example;
-            let case = Case { score, input, target, example, first_example, stand_ins, micro_batch };
+            let number = context.first_example + example;
+            let case = Case { score, input, target, example, number, stand_ins, micro_batch };
             let finding = find(&case)?;
             Ok(case.certify(method, finding))
         };

@@ -85,7 +85,7 @@ impl Rise {
 
     fn find(&self, case: &Case) -> Result<Finding> {
         let score = case.input_score()?;
-        let mut rng = generator(self.seed, case.first_example + case.example, 0);
+        let mut rng = generator(self.seed, case.number, 0);
         let shape = case.score.shape();
         let masks = (0..self.samples).map(|_| self.mask(shape, &mut rng));
         let mut sums = Sums::zero(plane(shape));

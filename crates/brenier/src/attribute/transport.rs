@@ -16,7 +16,7 @@ use super::moments::Moments;
 use super::rows::check_inputs;
 use super::{Allocation, Certificate, Completeness, Context, Explanation, Verdict};
 use crate::flow::VelocityField;
-use crate::path::{TraceConfig, trace};
+use crate::path::{Trace, TraceConfig, trace};
 use crate::predictor::Score;
 use crate::{Error, Result};
 
@@ -46,10 +46,22 @@ impl Transport {
         targets: &[usize],
         context: &Context,
     ) -> Result<Vec<Explanation>> {
+        self.explain_and_keep(score, inputs, targets, context, &mut |_| {})
+    }
+
+    /// As [`Transport::explain`]; the traces of each micro-batch are handed to `keep`, flow after flow.
+    pub(super) fn explain_and_keep(
+        &self,
+        score: &dyn Score,
+        inputs: ArrayView2<f64>,
+        targets: &[usize],
+        context: &Context,
+        keep: &mut dyn FnMut(Vec<Trace>),
+    ) -> Result<Vec<Explanation>> {
         check_inputs(score, inputs, targets)?;
         let mut members = Vec::with_capacity(context.flows.len());
         for &flow in &context.flows {
-            members.push(self.along(flow, score, inputs, targets)?);
+            members.push(self.along(flow, score, inputs, targets, keep)?);
         }
         match members.len() {
             0 => Err(Error::Method {
@@ -68,6 +80,7 @@ impl Transport {
         score: &dyn Score,
         inputs: ArrayView2<f64>,
         targets: &[usize],
+        keep: &mut dyn FnMut(Vec<Trace>),
     ) -> Result<Vec<Explanation>> {
         if flow.features() != score.features() {
             return Err(Error::Method {
@@ -80,8 +93,8 @@ impl Transport {
                 remedy: "use a flow that was trained on this model's data",
             });
         }
-        self.allocation
-            .explain_traced(Self::NAME, score, inputs, targets, |rows| trace(flow, rows, &self.trace))
+        let follow = |rows: ArrayView2<f64>| trace(flow, rows, &self.trace);
+        self.allocation.explain_traced(Self::NAME, score, inputs, targets, follow, keep)
     }
 }
 

@@ -128,8 +128,7 @@ fn class_names(batch: &Batch, label_bytes: usize) -> Result<Option<Vec<String>>>
         let numbered = (0..100).map(|class| class.to_string()).collect();
         return Ok((label_bytes == 2).then_some(numbered));
     }
-    let text = String::from_utf8_lossy(&file::read(&path)?).into_owned();
-    Ok(Some(text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect()))
+    file::lines(&path).map(Some)
 }
 
 fn read_records(

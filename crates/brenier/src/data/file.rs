@@ -53,6 +53,12 @@ pub(crate) fn cannot_read<E: Into<Box<dyn std::error::Error + Send + Sync>>>(
     move |source| Error::Read { path, source: source.into() }
 }
 
+/// The lines of a text file that are not empty.
+pub(crate) fn lines(path: &Path) -> Result<Vec<String>> {
+    let text = String::from_utf8_lossy(&read(path)?).into_owned();
+    Ok(text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect())
+}
+
 /// Gives rows their classes: the names given by the user, or `known`, or the numbers that occur.
 pub(crate) fn label(
     data: Dataset,

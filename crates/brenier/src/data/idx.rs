@@ -2,7 +2,7 @@
 //! each axis as four bytes (big-endian), then the values. Files may be gzipped.
 //!
 //! Images are `[rows, height, width]` bytes, labels `[rows]` bytes; a label file belongs to the image file whose
-//! name differs only in `images` and `idx3`.
+//! name differs only in `images` and `idx3`. A file `classes.txt` beside them names the classes, a line each.
 
 use std::path::{Path, PathBuf};
 
@@ -138,7 +138,11 @@ fn read(origin: &str, files: &[&PathBuf], options: &OpenOptions) -> Result<Datas
     }
     let data = Dataset::from_pixels(origin, &shape, pixels)?.with_names(Names::Numbered(names));
     match label_file {
-        Some(label_file) => file::label(data, labels, &[], &label_file, options),
+        Some(label_file) => {
+            let names = label_file.with_file_name("classes.txt");
+            let known = if names.is_file() { file::lines(&names)? } else { Vec::new() };
+            file::label(data, labels, &known, &label_file, options)
+        }
         None => Ok(data),
     }
 }

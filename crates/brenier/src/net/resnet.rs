@@ -1,7 +1,7 @@
 //! A small residual network for images: convolutions, group normalisation, ReLU, mean over the image.
 //!
 //! ```text
-//! h = conv(x)
+//! h = conv(x), stride patch
 //! h = h + conv(relu(norm(conv(relu(norm(h))))))          blocks of a stage
 //! h = conv(relu(norm(h))), stride 2                      between stages
 //! logits = W mean(relu(norm(h)))
@@ -22,6 +22,8 @@ use crate::{Error, Result};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ResnetConfig {
+    /// Pixels that the first convolution moves by: 2 sees the image at half its resolution, for a quarter of the cost.
+    pub patch: usize,
     /// Channels of the first stage; a multiple of `groups`.
     pub width: usize,
     /// Channels of each stage as multiples of `width`; every further stage halves the image.
@@ -34,7 +36,7 @@ pub struct ResnetConfig {
 
 impl Default for ResnetConfig {
     fn default() -> Self {
-        Self { width: 32, multipliers: vec![1, 2, 4], blocks: 1, groups: 8 }
+        Self { patch: 1, width: 32, multipliers: vec![1, 2, 4], blocks: 1, groups: 8 }
     }
 }
 
@@ -51,7 +53,7 @@ impl ResnetConfig {
                 "use the MLP for rows of other shapes",
             );
         };
-        let sizes = [self.width, self.multipliers.len(), self.blocks, self.groups, classes];
+        let sizes = [self.patch, self.width, self.multipliers.len(), self.blocks, self.groups, classes];
         let wide = self.multipliers.iter().all(|m| *m > 0) && self.width.is_multiple_of(self.groups.max(1));
         if sizes.contains(&0) || !wide {
             return refuse(
@@ -63,7 +65,10 @@ impl ResnetConfig {
         let mut l = Layers::new("resnet", seed);
         let x = l.input(crate::classify::INPUT, shape);
         let x = l.scaled(&x, scaling);
-        let mut h = l.conv("stem", &x, (channels, self.width), 3, 1, Init::He);
+        // Odd, and no pixel is stepped over.
+        let kernel = 3.max(self.patch | 1);
+        let mut h = l.conv("stem", &x, (channels, self.width), kernel, self.patch, Init::He);
+        (height, width) = (height.div_ceil(self.patch), width.div_ceil(self.patch));
         let mut from = self.width;
         for (stage, multiplier) in self.multipliers.iter().enumerate() {
             let to = self.width * multiplier;

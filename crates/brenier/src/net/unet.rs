@@ -48,7 +48,7 @@ impl Default for UnetConfig {
             attention_at: 8,
             heads: 2,
             groups: 8,
-            highest_frequency: 1000.0,
+            highest_frequency: 30.0,
         }
     }
 }

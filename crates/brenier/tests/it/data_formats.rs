@@ -54,6 +54,9 @@ fn idx_with_labels_raw_and_packed() {
     assert_eq!(train.rows_f32(&[1, 0]).unwrap(), array![[0.2, 0.4], [0.0, 1.0]]);
     assert_eq!(train.labels().unwrap(), [2, 0, 1]);
     assert_eq!(train.classes(), ["0", "1", "2"]);
+    fs::write(at("classes.txt"), "shirt\nbag\n\nankle boot\n").unwrap();
+    assert_eq!(read(folder.path()).classes(), ["shirt", "bag", "ankle boot"]);
+    fs::remove_file(at("classes.txt")).unwrap();
     assert_eq!(train.name(2), "train-images-idx3-ubyte#2");
     let all = Dataset::open(folder.path(), &part(Part::All)).unwrap();
     assert_eq!(all.labels().unwrap(), [2, 0, 1, 1]);

@@ -24,7 +24,7 @@ pub(super) struct NetworkArgs {
     /// Channels of each level as multiples of the width, such as 1,2,2 (unet, resnet)
     #[arg(long, value_name = "MULTIPLES", value_delimiter = ',')]
     levels: Option<Vec<usize>>,
-    /// Work on squares of so many pixels a side (unet)
+    /// Work on squares of so many pixels a side (unet), or begin with steps of so many pixels (resnet)
     #[arg(long, value_name = "PIXELS")]
     patch: Option<usize>,
 }
@@ -77,6 +77,7 @@ impl NetworkArgs {
             "resnet" => {
                 let d = ResnetConfig::default();
                 Some(ClassifierConfig::Resnet(ResnetConfig {
+                    patch: self.patch.unwrap_or(d.patch),
                     width: self.width.unwrap_or(d.width),
                     blocks: self.blocks.unwrap_or(d.blocks),
                     multipliers: self.levels.clone().unwrap_or(d.multipliers.clone()),

@@ -1,9 +1,11 @@
-//! Finished parts of an experiment, kept in a folder so that an interrupted run does not lose them.
+//! Finished parts of a long run, kept in a folder so that an interrupted run does not lose them.
 //!
-//! A part is what one seed found, or what a figure needs: plain numbers, written as JSON the moment they are
-//! there, beside the settings that they came from. A run that finds a part of the same settings takes it, to
-//! the bit; one of other settings is made again.
+//! A part is what one seed found, what a method scores on a few examples, or what a figure needs: plain numbers,
+//! written as JSON the moment they are there, beside the settings that they came from. A run that finds a part of
+//! the same settings takes it, to the bit; one of other settings is made again. Where parts of different runs must
+//! not be mixed at all, the folder is claimed for one run first, and another one is refused.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
@@ -12,6 +14,9 @@ use serde_json::Value;
 
 use crate::whole_file::{make_folder, write_whole};
 use crate::{Error, Result};
+
+/// The file that says which run a folder was claimed for.
+const CLAIM: &str = "run.json";
 
 /// Where finished parts are kept.
 #[derive(Debug, Clone, Default)]
@@ -36,11 +41,45 @@ impl Store {
         Store { folder: Some(folder.into()) }
     }
 
+    /// Says what the parts in the folder are made from, by name: a model, data, settings. The first run writes it
+    /// down; every other one must say the same.
+    ///
+    /// # Errors
+    /// If the folder was claimed for something else, with the first thing that differs.
+    pub fn claim(&self, about: &BTreeMap<String, String>) -> Result<()> {
+        let Some(folder) = &self.folder else { return Ok(()) };
+        let path = folder.join(CLAIM);
+        if !path.exists() {
+            make_folder(folder)?;
+            let text = serde_json::to_vec_pretty(about)
+                .map_err(|e| Error::Write { path: path.clone(), source: e.into() })?;
+            return write_whole(&path, &text);
+        }
+        let unreadable =
+            |source: Box<dyn std::error::Error + Send + Sync>| Error::Read { path: path.clone(), source };
+        let bytes = std::fs::read(&path).map_err(|e| unreadable(e.into()))?;
+        let kept: BTreeMap<String, String> =
+            serde_json::from_slice(&bytes).map_err(|e| unreadable(e.into()))?;
+        let absent = "none".to_string();
+        for name in kept.keys().chain(about.keys()) {
+            let (before, now) = (kept.get(name).unwrap_or(&absent), about.get(name).unwrap_or(&absent));
+            if before != now {
+                return Err(Error::OtherParts {
+                    folder: folder.clone(),
+                    what: name.clone(),
+                    kept: before.clone(),
+                    asked: now.clone(),
+                });
+            }
+        }
+        Ok(())
+    }
+
     /// The part of this name: the one that was kept, if it has the same settings, or else a new one.
     ///
     /// # Errors
     /// What `make` says, and a folder that cannot be written to. A file that is no part counts as none.
-    pub(super) fn part<T: Serialize + DeserializeOwned>(
+    pub(crate) fn part<T: Serialize + DeserializeOwned>(
         &self,
         name: &str,
         settings: &impl Serialize,
@@ -92,5 +131,19 @@ mod tests {
         assert_eq!(ask(&Store::nowhere(), &[1, 3])[1], 4.0);
         let failed: Result<f64> = store.part("other", &1, || Err(Error::Zero { what: "it" }));
         assert!(failed.is_err() && !folder.path().join("parts/other.json").exists());
+    }
+
+    #[test]
+    fn a_claimed_folder_is_for_one_run() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::in_folder(folder.path().join("parts"));
+        let about = |model: &str| BTreeMap::from([("the model".to_string(), model.to_string())]);
+        store.claim(&about("a")).unwrap();
+        store.claim(&about("a")).unwrap();
+        let message = store.claim(&about("b")).unwrap_err().to_string();
+        assert!(message.contains("the model was a, and now it is b\nhint: "), "{message}");
+        let message = store.claim(&BTreeMap::new()).unwrap_err().to_string();
+        assert!(message.contains("now it is none"), "{message}");
+        Store::nowhere().claim(&about("b")).unwrap();
     }
 }

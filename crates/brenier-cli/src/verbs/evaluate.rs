@@ -1,0 +1,257 @@
+//! `brenier evaluate`: methods by metrics on a model and data of the user's own.
+
+mod metrics;
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, bail};
+use brenier::attribute::Method;
+use brenier::data::OpenOptions;
+use brenier::evaluate::{Evaluation, MetricTable, draw_examples};
+use brenier::experiments::Store;
+use brenier::report::{Report, ReportTable};
+use clap::{Args, ValueEnum};
+use ndarray::{Array2, ArrayD, Axis};
+
+use self::metrics::MetricArgs;
+use crate::data_args::{DataArgs, DataPart};
+use crate::engine_args::EngineArgs;
+use crate::output::{print_data, print_progress};
+use crate::progress::{RunProgress, StopKey};
+use crate::request::{Loaded, MethodArgs, ModelArgs, Sources, Surroundings, targets};
+use crate::verbs::explain::file_hash;
+
+/// Methods by metrics, for a model and data of your own
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  brenier evaluate -m model.onnx images/ -n 50
+  brenier evaluate -m model.onnx -f flow.onnx cifar10/ --methods ig,smoothgrad,transport -o out
+  brenier evaluate -m model.onnx -f flow.onnx cifar10/ --metrics fce,gps,deletion-zero --format latex
+  brenier evaluate -m model.onnx -f a.onnx -f b.onnx cifar10/ --methods transport --metrics ssim,rank-correlation
+  brenier evaluate -m model.onnx rows.npy --truth deciding.npy --metrics mass-accuracy,pointing-game
+
+A run into a folder that was stopped, by Ctrl-C or otherwise, goes on with the same command, and ends with the same
+table. Metrics are explained in docs/metrics.md; by name:
+  completeness-residual, relative-residual, action, gps, fce, field-error, satv, eas,
+  deletion-zero, deletion-blur, insertion-zero, insertion-blur, infidelity, faithfulness-correlation, rae,
+  pixel-variance, ssim, rank-correlation, max-sensitivity, model-randomisation,
+  mass-accuracy, rank-accuracy, pointing-game")]
+pub(crate) struct Evaluate {
+    /// What to explain: images, folders, .npy or .npz arrays (the first axis is the example), rows of tables
+    #[arg(required = true, value_name = "DATA")]
+    data: Vec<PathBuf>,
+    #[command(flatten)]
+    model: ModelArgs,
+    /// The methods, with commas between; a choice of common ones where not given
+    #[arg(long, visible_alias = "method", value_name = "NAMES", value_delimiter = ',')]
+    methods: Vec<String>,
+    #[command(flatten)]
+    metrics: MetricArgs,
+    /// How many examples, drawn by the seed; all where there are fewer
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 200)]
+    examples: usize,
+    /// What to explain: 'predicted', a class index, or one for each example (0,2,1)
+    #[arg(long, default_value = "predicted")]
+    target: String,
+    #[command(flatten)]
+    settings: MethodArgs,
+    /// Folder for the table (JSON, CSV, LaTeX), report.html and what is finished so far
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// How the table is printed
+    #[arg(long, value_enum, default_value = "text")]
+    format: TableFormat,
+    /// Which part of data that come in two
+    #[arg(long, value_enum, default_value = "test")]
+    part: DataPart,
+    #[command(flatten)]
+    data_args: DataArgs,
+    #[command(flatten)]
+    engine: EngineArgs,
+}
+
+/// How a table of methods by metrics is printed
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum TableFormat {
+    /// Aligned columns for people
+    Text,
+    /// Every number in full
+    Json,
+    /// A line for each method and metric
+    Csv,
+    /// For the booktabs package
+    Latex,
+}
+
+pub(crate) fn run(args: &Evaluate) -> Result<()> {
+    let names = args.method_names();
+    let elsewhere = args.metrics.takes();
+    let methods = args.settings.methods(&names, false, &elsewhere)?;
+    let needs_gradients = methods.iter().any(Method::needs_gradients);
+    let options = OpenOptions { part: args.part.into(), ..args.data_args.options() };
+    let model = Loaded::load(&args.model.for_inputs(&args.data, &options)?, &args.engine, needs_gradients)?;
+    for notice in model.values().notices() {
+        print_progress(&format!("notice: {notice}"));
+    }
+    let options = OpenOptions { columns: model.columns(), ..options };
+    let sources = Sources::open(&args.data, &options, model.values())?;
+    if args.examples == 0 {
+        bail!("-n is 0\nhint: 200 examples give intervals that tell methods apart");
+    }
+    let chosen = draw_examples(sources.len(), args.examples, args.settings.seed);
+    let inputs = sources.rows(&chosen)?.rows;
+    let targets = args.targets(&model, sources.len(), &inputs, &chosen)?;
+    let surroundings =
+        Surroundings::read(&args.settings, &args.engine, &options, model.values(), inputs.view())?;
+    let truth = args
+        .metrics
+        .truth
+        .as_deref()
+        .map(|file| mask(file, [sources.len(), inputs.ncols()], &chosen))
+        .transpose()?;
+    let metrics = args.metrics.metrics(model.score().shape(), &surroundings, args.settings.seed)?;
+    let evaluation = Evaluation {
+        score: model.score(),
+        inputs: inputs.view(),
+        targets: &targets,
+        context: surroundings.context(model.with_gradients(), &(0..inputs.nrows())),
+        truth: truth.as_ref().map(|mask| mask.view()),
+        metrics: &metrics,
+    };
+    let store = match &args.output {
+        Some(folder) => Store::in_folder(folder.join("parts")),
+        None => Store::nowhere(),
+    };
+    let mut progress = RunProgress::new(StopKey::listen()?);
+    let table =
+        evaluation.run(&methods, &store, &args.made_from(&model)?, &mut |done| progress.evaluated(done))?;
+    let Some(table) = table else { return stopped(args.output.as_deref()) };
+    if let Some(folder) = &args.output {
+        write_files(args, folder, &table)?;
+    }
+    print_data(&match args.format {
+        TableFormat::Text => table.text(),
+        TableFormat::Json => table.json()?,
+        TableFormat::Csv => table.csv()?,
+        TableFormat::Latex => table.latex(),
+    })
+}
+
+impl Evaluate {
+    /// The methods that were asked for, or common ones that need nothing more than what is there.
+    fn method_names(&self) -> Vec<String> {
+        if !self.methods.is_empty() {
+            return self.methods.clone();
+        }
+        let mut names = vec!["gradient-input", "smoothgrad", "ig"];
+        if self.settings.has_background() {
+            names.push("expected-gradients");
+        }
+        if !self.settings.flow.is_empty() {
+            names.push("transport");
+        }
+        names.into_iter().map(str::to_string).collect()
+    }
+
+    /// The target of each chosen row; a list has one for every row of the data.
+    fn targets(
+        &self,
+        model: &Loaded,
+        total: usize,
+        inputs: &Array2<f64>,
+        chosen: &[usize],
+    ) -> Result<Vec<usize>> {
+        let classes = self.model.class_names(model.values())?;
+        let listed: Vec<&str> = self.target.split(',').collect();
+        match listed.len() {
+            1 => targets(&self.target, model.values(), &classes, inputs),
+            many if many == total => {
+                let picked: Vec<&str> = chosen.iter().map(|&row| listed[row]).collect();
+                targets(&picked.join(","), model.values(), &classes, inputs)
+            }
+            many => bail!("{many} targets are given for {total} examples\nhint: give one, or one for each"),
+        }
+    }
+
+    /// What the numbers depend on besides inputs, targets, methods and metrics.
+    fn made_from(&self, model: &Loaded) -> Result<Vec<(String, String)>> {
+        let engine = model.values().engine();
+        let mut facts = vec![
+            ("the model's fingerprint".to_string(), file_hash(&self.model.model)?),
+            ("the engine".to_string(), format!("{} {}", engine.name(), engine.version())),
+            ("the explained output".to_string(), self.model.output_in_words()),
+            ("the preprocessing".to_string(), self.model.preprocessing_in_words()?),
+        ];
+        for (number, flow) in self.settings.flow.iter().enumerate() {
+            facts.push((format!("the fingerprint of flow {}", number + 1), file_hash(flow)?));
+        }
+        facts.extend(self.settings.data_in_words().map(|words| ("the background".to_string(), words)));
+        Ok(facts)
+    }
+}
+
+/// What is known to decide, of the rows that were chosen.
+fn mask(file: &Path, [rows, features]: [usize; 2], chosen: &[usize]) -> Result<Array2<bool>> {
+    let found: ArrayD<bool> = ndarray_npy::read_npy(file)
+        .with_context(|| format!("cannot read {} as an array of booleans", file.display()))?;
+    let shape = found.shape().to_vec();
+    let flat = found.into_shape_with_order((rows, features)).ok().with_context(|| {
+        format!(
+            "{} has shape {shape:?}, but there are {rows} examples of {features} features\nhint: give true or false for every \
+             feature of every example of DATA",
+            file.display()
+        )
+    })?;
+    Ok(flat.select(Axis(0), chosen))
+}
+
+/// The table in every form, and the report.
+fn write_files(args: &Evaluate, folder: &Path, table: &MetricTable) -> Result<()> {
+    let mut facts = vec![
+        ("model".to_string(), args.model.model.display().to_string()),
+        ("examples".to_string(), table.examples.to_string()),
+    ];
+    facts.extend(args.settings.flow.iter().map(|flow| ("flow".to_string(), flow.display().to_string())));
+    let report = Report {
+        title: format!("Methods by metrics for {}", args.model.model.display()),
+        facts,
+        metrics: Some(ReportTable::from(table)),
+        ..Report::default()
+    };
+    let files = [
+        ("evaluation.json", table.json()?),
+        ("evaluation.csv", table.csv()?),
+        ("evaluation.tex", table.latex()),
+        ("report.html", report.html()?),
+    ];
+    for (name, text) in files {
+        let file = folder.join(name);
+        std::fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
+        print_progress(&format!("wrote {}", file.display()));
+    }
+    Ok(())
+}
+
+/// What is said to somebody who stopped the run.
+fn stopped(folder: Option<&Path>) -> Result<()> {
+    match folder {
+        Some(folder) => bail!(
+            "stopped before the table was finished\nhint: what is done is in {}; the same command goes on",
+            folder.join("parts").display()
+        ),
+        None => bail!(
+            "stopped before the table was finished, and nothing is kept\nhint: with -o DIR a run can be continued"
+        ),
+    }
+}
+
+impl RunProgress {
+    /// Shows how far an evaluation is. What an earlier session did is no measure of this one's speed.
+    fn evaluated(&mut self, done: brenier::evaluate::Done) -> ControlFlow<()> {
+        if !done.kept {
+            self.advance("evaluating", done.parts as u64, done.of as u64, "");
+        }
+        self.go_on()
+    }
+}

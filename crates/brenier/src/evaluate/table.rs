@@ -1,0 +1,506 @@
+//! Methods by metrics: the table that people compare methods with.
+//!
+//! ```text
+//! for every chunk of examples, for every method:  explanations -> Cases -> a number for each metric and example
+//! a cell = mean, deviation and 95 % interval over the examples
+//! ```
+//!
+//! Examples go through in small chunks, so memory does not grow with their number. A finished chunk of a method is
+//! kept in a [`Store`] the moment it is there, and a run that is started again takes what is kept: it ends with the
+//! same table to the last bit, because numbers come back from JSON to the bit, a metric looks at each example by
+//! itself, and draws follow from an example's number in the run. Chunks are outside and methods inside, so that a
+//! stopped run has all methods on the same examples.
+
+use std::collections::BTreeMap;
+use std::ops::{ControlFlow, Range};
+
+use ndarray::{Array2, ArrayView2, s};
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+use serde::{Deserialize, Serialize};
+
+use super::{Cases, Direction, Metric, Summary, explain_with};
+use crate::attribute::{Context, Explanation, Method};
+use crate::path::Path;
+use crate::predictor::Score;
+use crate::store::Store;
+use crate::{Error, Result, error, fingerprint};
+
+/// Examples that are explained together.
+pub const CHUNK: usize = 8;
+
+/// The numbers of so many of the rows, drawn by the seed and ascending; of all where there are no more.
+pub fn draw_examples(rows: usize, count: usize, seed: u64) -> Vec<usize> {
+    if rows <= count {
+        return (0..rows).collect();
+    }
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let mut drawn = rand::seq::index::sample(&mut rng, rows, count).into_vec();
+    drawn.sort_unstable();
+    drawn
+}
+
+/// What methods are compared on.
+pub struct Evaluation<'a> {
+    /// The score that is explained.
+    pub score: &'a dyn Score,
+    /// The inputs, `[examples, features]`.
+    pub inputs: ArrayView2<'a, f64>,
+    /// The output that is explained, for each input.
+    pub targets: &'a [usize],
+    /// What methods need besides. Paths are held against its first flow; given baselines are one row or one for each
+    /// input.
+    pub context: Context<'a>,
+    /// The features that truly decide, `[examples, features]`, where they are known.
+    pub truth: Option<ArrayView2<'a, bool>>,
+    /// The metrics.
+    pub metrics: &'a [Metric],
+}
+
+/// What has been done of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Done {
+    /// Chunks of methods that are finished, those of earlier sessions among them.
+    pub parts: usize,
+    /// Chunks of methods in all.
+    pub of: usize,
+    /// Whether this one was there already.
+    pub kept: bool,
+}
+
+/// Methods by metrics.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MetricTable {
+    /// Examples that were explained.
+    pub examples: usize,
+    /// The metrics, in the order of the cells.
+    pub metrics: Vec<MetricColumn>,
+    /// A row for each method.
+    pub rows: Vec<MethodRow>,
+}
+
+/// The heading of a column.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MetricColumn {
+    /// The metric's name.
+    pub name: String,
+    /// Which values are the better ones.
+    pub direction: Direction,
+}
+
+/// What a method scores.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MethodRow {
+    /// The method's name.
+    pub method: String,
+    /// A cell for each metric.
+    pub cells: Vec<Cell>,
+    /// Gradient evaluations for an example, on average.
+    pub gradients: f64,
+    /// Evaluations of the score alone for an example, on average.
+    pub scores: f64,
+}
+
+/// One metric of one method.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Cell {
+    /// Over the examples for which it is defined.
+    Measured(Summary),
+    /// Why there is no number: the method has no path, or the metric is defined for none of the examples.
+    Absent(String),
+}
+
+impl Cell {
+    /// The numbers, where there are some.
+    pub fn summary(&self) -> Option<&Summary> {
+        match self {
+            Cell::Measured(summary) => Some(summary),
+            Cell::Absent(_) => None,
+        }
+    }
+}
+
+/// A finished chunk of a method.
+#[derive(Serialize, Deserialize)]
+struct Chunk {
+    /// For each metric the number of each example, or why there is none.
+    scores: Vec<std::result::Result<Vec<Option<f64>>, String>>,
+    gradients: usize,
+    evaluations: usize,
+}
+
+impl Evaluation<'_> {
+    /// Scores every method on every example. `made_from` says by name what the store's parts are made from besides
+    /// the inputs and the metrics, such as the fingerprints of files; `watch` is told of every finished part. None
+    /// where the watch broke off: what is finished is in the store.
+    ///
+    /// # Errors
+    /// What methods and metrics say; a store with parts of another run; a metric that no method can be scored by.
+    pub fn run(
+        &self,
+        methods: &[Method],
+        store: &Store,
+        made_from: &[(String, String)],
+        watch: &mut dyn FnMut(Done) -> ControlFlow<()>,
+    ) -> Result<Option<MetricTable>> {
+        self.check(methods)?;
+        store.claim(&self.claim(made_from))?;
+        let count = self.inputs.nrows();
+        let chunks: Vec<Range<usize>> =
+            (0..count).step_by(CHUNK).map(|first| first..(first + CHUNK).min(count)).collect();
+        let mut rows: Vec<Collected> = methods.iter().map(|_| Collected::new(self.metrics.len())).collect();
+        let mut done = Done { parts: 0, of: chunks.len() * methods.len(), kept: false };
+        for range in &chunks {
+            for (method, row) in methods.iter().zip(&mut rows) {
+                done.kept = true;
+                let name = format!("{}-{:05}", method.name(), range.start);
+                let chunk = store.part(&name, &(method, self.metrics, range), || {
+                    done.kept = false;
+                    self.chunk(method, range.clone())
+                })?;
+                row.add(chunk);
+                done.parts += 1;
+                if watch(done).is_break() && done.parts < done.of {
+                    return Ok(None);
+                }
+            }
+            if range.start == 0 {
+                self.refuse_empty_columns(&rows)?;
+            }
+        }
+        let metrics = self
+            .metrics
+            .iter()
+            .map(|metric| MetricColumn { name: metric.name().to_string(), direction: metric.direction() });
+        Ok(Some(MetricTable {
+            examples: count,
+            metrics: metrics.collect(),
+            rows: methods.iter().zip(rows).map(|(m, row)| row.finish(m.name(), count)).collect(),
+        }))
+    }
+
+    fn check(&self, methods: &[Method]) -> Result<()> {
+        let expected = [self.targets.len(), self.score.features()];
+        error::expect_shape("the inputs", &expected, self.inputs.shape())?;
+        if let Some(truth) = &self.truth {
+            error::expect_shape("the mask of true features", &expected, truth.shape())?;
+        }
+        let counts = [
+            (self.inputs.nrows(), "the number of examples"),
+            (methods.len(), "the number of methods"),
+            (self.metrics.len(), "the number of metrics"),
+        ];
+        match counts.into_iter().find(|(count, _)| *count == 0) {
+            Some((_, what)) => Err(Error::Zero { what }),
+            None => Ok(()),
+        }
+    }
+
+    /// What the parts of this run are made from.
+    fn claim(&self, made_from: &[(String, String)]) -> BTreeMap<String, String> {
+        let mut about: BTreeMap<String, String> = made_from.iter().cloned().collect();
+        let mut bytes: Vec<u8> = self.inputs.iter().flat_map(|value| value.to_le_bytes()).collect();
+        bytes.extend(self.targets.iter().flat_map(|target| (*target as u64).to_le_bytes()));
+        bytes.extend(self.truth.iter().flatten().map(|true_| u8::from(*true_)));
+        about.insert("the count of examples".to_string(), self.inputs.nrows().to_string());
+        about.insert("the fingerprint of inputs and targets".to_string(), fingerprint(&bytes));
+        about.insert("the version".to_string(), env!("CARGO_PKG_VERSION").to_string());
+        about
+    }
+
+    /// A metric that is defined for no method is a mistake of whoever asked for it.
+    fn refuse_empty_columns(&self, rows: &[Collected]) -> Result<()> {
+        for (k, metric) in self.metrics.iter().enumerate() {
+            let reasons: Option<Vec<&String>> = rows.iter().map(|row| row.absent[k].as_ref()).collect();
+            if let Some([first, ..]) = reasons.as_deref() {
+                return Err(Error::Metric {
+                    metric: metric.name().to_string(),
+                    reason: format!("{first} (and so with all {} methods)", rows.len()),
+                    remedy: "leave the metric out, or give what it needs",
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Explains a few examples by a method and scores what comes out.
+    fn chunk(&self, method: &Method, range: Range<usize>) -> Result<Chunk> {
+        let inputs = self.inputs.slice(s![range.clone(), ..]);
+        let targets = &self.targets[range.clone()];
+        let context = self.context_of(&range);
+        let (explanations, paths) = method
+            .explain_with_paths(self.score, inputs, targets, &context)
+            .map_err(|e| e.counted_from(range.start))?;
+        let members = self.members(method, &range, &context)?;
+        let explain = explain_with(method, &context);
+        let cases = Cases {
+            meaning: method.meaning(),
+            first_example: range.start,
+            paths: paths.iter().map(|path| path.as_ref() as &dyn Path).collect(),
+            field: context.flows.first().copied(),
+            truth: self.truth.map(|truth| truth.slice_move(s![range.clone(), ..])),
+            explain: Some(&*explain),
+            model: context.model,
+            data: context.data,
+            baselines: context.baselines,
+            ..Cases::of(self.score, &explanations)?
+        };
+        // Stability is that of the flows one by one, not that of their mean.
+        let by_flow = members.split_first().map(|(first, others)| Cases {
+            values: first.clone(),
+            repeats: others.iter().map(|values| values.view()).collect(),
+            ..cases.clone()
+        });
+        let mut scores = Vec::with_capacity(self.metrics.len());
+        for metric in self.metrics {
+            let cases = match (&by_flow, across_seeds(metric)) {
+                (Some(by_flow), true) => by_flow,
+                _ => &cases,
+            };
+            scores.push(match metric.missing(cases) {
+                Some(reason) => Err(reason.to_string()),
+                None => Ok(finite(metric, range.start, metric.scores(cases)?)?),
+            });
+        }
+        let sum = |count: fn(&Explanation) -> usize| explanations.iter().map(count).sum();
+        Ok(Chunk {
+            scores,
+            gradients: sum(|e| e.certificate.gradient_evaluations),
+            evaluations: sum(|e| e.certificate.score_evaluations),
+        })
+    }
+
+    /// The context of a chunk: its own baselines, and its place in the run.
+    fn context_of(&self, range: &Range<usize>) -> Context<'_> {
+        let baselines = self.context.baselines.as_ref().map(|rows| match rows.nrows() {
+            1 => rows.view(),
+            _ => rows.slice(s![range.clone(), ..]),
+        });
+        Context { baselines, first_example: range.start, ..self.context.clone() }
+    }
+
+    /// Where a transport has several flows and a metric compares seeds: what each flow says by itself.
+    fn members(&self, method: &Method, range: &Range<usize>, context: &Context) -> Result<Vec<Array2<f64>>> {
+        let several = matches!(method, Method::Transport(_)) && context.flows.len() > 1;
+        if !several || !self.metrics.iter().any(across_seeds) {
+            return Ok(Vec::new());
+        }
+        let inputs = self.inputs.slice(s![range.clone(), ..]);
+        let alone = |flow| {
+            let context = Context { flows: vec![flow], ..context.clone() };
+            explain_with(method, &context)(self.score, context.model, inputs, &self.targets[range.clone()])
+        };
+        context.flows.iter().map(|&flow| alone(flow)).collect()
+    }
+}
+
+/// Whether a metric compares explanations by other seeds.
+fn across_seeds(metric: &Metric) -> bool {
+    matches!(metric, Metric::PixelVariance(_) | Metric::Ssim(_) | Metric::RankCorrelation(_))
+}
+
+/// Refuses a number that no table and no file could hold.
+fn finite(metric: &Metric, first: usize, scores: Vec<Option<f64>>) -> Result<Vec<Option<f64>>> {
+    match scores.iter().position(|score| score.is_some_and(|value| !value.is_finite())) {
+        None => Ok(scores),
+        Some(place) => Err(Error::Metric {
+            metric: metric.name().to_string(),
+            reason: format!("it is {:?} for example {}", scores[place], first + place),
+            remedy: "look at this example with 'explain', or leave the metric out",
+        }),
+    }
+}
+
+/// What the chunks of a method have given so far.
+struct Collected {
+    scores: Vec<Vec<Option<f64>>>,
+    absent: Vec<Option<String>>,
+    gradients: usize,
+    evaluations: usize,
+}
+
+impl Collected {
+    fn new(metrics: usize) -> Collected {
+        Collected {
+            scores: vec![Vec::new(); metrics],
+            absent: vec![None; metrics],
+            gradients: 0,
+            evaluations: 0,
+        }
+    }
+
+    fn add(&mut self, chunk: Chunk) {
+        for (k, scores) in chunk.scores.into_iter().enumerate() {
+            match scores {
+                Ok(scores) => self.scores[k].extend(scores),
+                Err(reason) => self.absent[k] = Some(reason),
+            }
+        }
+        self.gradients += chunk.gradients;
+        self.evaluations += chunk.evaluations;
+    }
+
+    fn finish(self, method: String, examples: usize) -> MethodRow {
+        let cell = |(scores, absent): (Vec<Option<f64>>, Option<String>)| match Summary::of(&scores) {
+            Some(summary) => Cell::Measured(summary),
+            None => Cell::Absent(absent.unwrap_or_else(|| "it is defined for none of the examples".into())),
+        };
+        MethodRow {
+            method,
+            cells: self.scores.into_iter().zip(self.absent).map(cell).collect(),
+            gradients: self.gradients as f64 / examples as f64,
+            scores: self.evaluations as f64 / examples as f64,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ndarray::Array2;
+
+    use super::*;
+    use crate::attribute::{Settings, SmoothGrad};
+    use crate::data::synthetic::SineSum;
+    use crate::evaluate::MetricSettings;
+    use crate::{FieldFn, VelocityField};
+
+    const EXAMPLES: usize = 2 * CHUNK + 3;
+
+    fn inputs() -> Array2<f64> {
+        Array2::from_shape_fn((EXAMPLES, 4), |(i, j)| (1.3 * i as f64 + 0.7 * j as f64).sin() + 0.1)
+    }
+
+    fn methods(names: &[&str]) -> Vec<Method> {
+        names.iter().map(|name| Method::new(name, &Settings::default()).unwrap()).collect()
+    }
+
+    fn metrics(names: &[&str]) -> Vec<Metric> {
+        names.iter().map(|name| Metric::new(name, &MetricSettings::default()).unwrap()).collect()
+    }
+
+    struct World {
+        score: SineSum,
+        inputs: Array2<f64>,
+        targets: Vec<usize>,
+        flows: Vec<Box<dyn VelocityField>>,
+    }
+
+    impl World {
+        fn new() -> World {
+            // Two flows with closed form: x(t) = x(1) exp(r (t - 1)).
+            let flow =
+                |rate: f64| Box::new(FieldFn::new(&[4], move |x, _| rate * &x)) as Box<dyn VelocityField>;
+            let (score, inputs) = (SineSum::new(4), inputs());
+            World { score, inputs, targets: vec![0; EXAMPLES], flows: vec![flow(1.0), flow(2.0)] }
+        }
+
+        fn evaluation<'a>(&'a self, metrics: &'a [Metric], flows: usize) -> Evaluation<'a> {
+            let flows = self.flows[..flows].iter().map(|flow| flow.as_ref()).collect();
+            Evaluation {
+                score: &self.score,
+                inputs: self.inputs.view(),
+                targets: &self.targets,
+                context: Context { flows, ..Context::default() },
+                truth: None,
+                metrics,
+            }
+        }
+    }
+
+    fn go_on(_: Done) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+
+    #[test]
+    fn cells_are_what_the_metrics_say_of_all_examples_at_once() {
+        let world = World::new();
+        let metrics = metrics(&["deletion-zero", "infidelity", "gps", "fce", "completeness-residual"]);
+        let methods = methods(&["ig", "smoothgrad", "transport"]);
+        let evaluation = world.evaluation(&metrics, 1);
+        let table = evaluation.run(&methods, &Store::nowhere(), &[], &mut go_on).unwrap().unwrap();
+        // A straight line is straight, the flow's own trace follows it, and both sum up.
+        let mean = |row: usize, column: usize| table.rows[row].cells[column].summary().unwrap().mean;
+        assert!((mean(0, 2) - 1.0).abs() < 1e-12 && (mean(2, 2) - 1.0).abs() < 1e-9);
+        assert!(mean(2, 3) < 1e-3 && mean(0, 3) > 0.1 && mean(2, 4) < 1e-2, "{table:?}");
+        let no_path = "the method has no path".to_string();
+        assert_eq!(table.rows[1].cells[2], Cell::Absent(no_path));
+        assert_eq!(
+            (table.rows[1].gradients, table.examples),
+            (SmoothGrad::default().samples as f64, EXAMPLES)
+        );
+        // Chunks change nothing: neither draws of the method nor of the metric.
+        let explanations = methods[1]
+            .explain(&world.score, world.inputs.view(), &world.targets, &Context::default())
+            .unwrap();
+        let cases =
+            Cases { meaning: methods[1].meaning(), ..Cases::of(&world.score, &explanations).unwrap() };
+        for column in [0, 1] {
+            let whole = Summary::of(&metrics[column].scores(&cases).unwrap()).unwrap();
+            assert_eq!(table.rows[1].cells[column], Cell::Measured(whole));
+        }
+    }
+
+    #[test]
+    fn a_run_that_is_cut_again_and_again_ends_with_the_same_table() {
+        let world = World::new();
+        let metrics = metrics(&["deletion-zero", "infidelity", "gps"]);
+        let methods = methods(&["ig", "smoothgrad"]);
+        let evaluation = world.evaluation(&metrics, 1);
+        let whole = evaluation.run(&methods, &Store::nowhere(), &[], &mut go_on).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::in_folder(folder.path());
+        let mut made = 0;
+        let mut table = None;
+        for _ in 0..20 {
+            table = evaluation
+                .run(&methods, &store, &[], &mut |done| {
+                    made += usize::from(!done.kept);
+                    if done.kept { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+                })
+                .unwrap();
+            if table.is_some() {
+                break;
+            }
+        }
+        assert_eq!(made, 3 * 2, "every part is made once");
+        let text = |table: &Option<MetricTable>| serde_json::to_string(table).unwrap();
+        assert_eq!(text(&table), text(&whole));
+        // The same folder does not take another run's parts.
+        let model = [("the model".to_string(), "another".to_string())];
+        let refused = evaluation.run(&methods, &store, &model, &mut go_on).unwrap_err().to_string();
+        assert!(refused.contains("the model was none, and now it is another"), "{refused}");
+    }
+
+    #[test]
+    fn stability_compares_flows_one_by_one() {
+        let world = World::new();
+        let metrics = metrics(&["rank-correlation", "deletion-zero"]);
+        let evaluation = world.evaluation(&metrics, 2);
+        let table = evaluation.run(&methods(&["transport", "ig"]), &Store::nowhere(), &[], &mut go_on);
+        let table = table.unwrap().unwrap();
+        // By hand: sin(x) - sin(x exp(-r)) for both rates.
+        let credit = |rate: f64| world.inputs.mapv(|x| x.sin() - (x * (-rate).exp()).sin());
+        let (one, two) = (credit(1.0), credit(2.0));
+        let by_hand: Vec<Option<f64>> = (0..EXAMPLES)
+            .map(|i| crate::evaluate::spearman(&one.row(i).to_vec(), &two.row(i).to_vec()))
+            .collect();
+        let (found, expected) = (table.rows[0].cells[0].summary().unwrap(), Summary::of(&by_hand).unwrap());
+        assert!((found.mean - expected.mean).abs() < 1e-9, "{found:?} {expected:?}");
+        assert!(table.rows[1].cells[0].summary().is_none());
+    }
+
+    #[test]
+    fn what_cannot_be_measured_at_all_is_refused() {
+        let world = World::new();
+        let truth = metrics(&["mass-accuracy"]);
+        let run = |metrics: &[Metric], methods: &[Method]| {
+            let refused = world.evaluation(metrics, 1).run(methods, &Store::nowhere(), &[], &mut go_on);
+            refused.unwrap_err().to_string()
+        };
+        let message = run(&truth, &methods(&["ig", "gradient"]));
+        assert!(message.contains("mass-accuracy cannot be computed: there is no planted truth"), "{message}");
+        assert_eq!(run(&truth, &[]), "the number of methods must be at least 1");
+        assert_eq!(run(&[], &methods(&["ig"])), "the number of metrics must be at least 1");
+    }
+}

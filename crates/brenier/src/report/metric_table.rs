@@ -1,0 +1,301 @@
+//! A table of methods by metrics for people and for programs: text, CSV, JSON, LaTeX, and the report.
+//!
+//! Text, LaTeX and the report have a row for each method and show the mean with half of its 95 % interval; the best
+//! of a column is marked where the metric has a better end. CSV and JSON have a row for each method and metric, with
+//! every number in full: what a program reads must not be rounded.
+
+use std::fmt::Write;
+
+use serde::Serialize;
+
+use super::ReportTable;
+use crate::evaluate::{Cell, Direction, MethodRow, MetricTable};
+use crate::{Error, Result};
+
+/// One cell with its names: a line of the CSV and an entry of the JSON.
+#[derive(Serialize)]
+struct LongRow<'a> {
+    method: &'a str,
+    metric: &'a str,
+    better: Direction,
+    mean: Option<f64>,
+    std: Option<f64>,
+    sem: Option<f64>,
+    low: Option<f64>,
+    high: Option<f64>,
+    n: usize,
+    undefined: usize,
+    absent: Option<&'a str>,
+}
+
+impl MetricTable {
+    fn long(&self) -> impl Iterator<Item = LongRow<'_>> {
+        self.rows.iter().flat_map(|row| {
+            row.cells.iter().zip(&self.metrics).map(|(cell, metric)| {
+                let summary = cell.summary();
+                let interval = summary.and_then(|s| s.confidence_interval());
+                LongRow {
+                    method: &row.method,
+                    metric: &metric.name,
+                    better: metric.direction,
+                    mean: summary.map(|s| s.mean),
+                    std: summary.and_then(|s| s.standard_deviation),
+                    sem: summary.and_then(|s| s.standard_error),
+                    low: interval.map(|i| i.0),
+                    high: interval.map(|i| i.1),
+                    n: summary.map_or(0, |s| s.n),
+                    undefined: summary.map_or(self.examples, |s| s.undefined),
+                    absent: match cell {
+                        Cell::Absent(reason) => Some(reason),
+                        Cell::Measured(_) => None,
+                    },
+                }
+            })
+        })
+    }
+
+    /// JSON: `{"examples", "rows": [{"method", "metric", "better", "mean", "std", "sem", "low", "high", "n",
+    /// "undefined", "absent"}], "costs": [{"method", "gradients", "scores"}]}`.
+    pub fn json(&self) -> Result<String> {
+        let cost = |row: &MethodRow| serde_json::json!({ "method": row.method, "gradients": row.gradients, "scores": row.scores });
+        let costs: Vec<_> = self.rows.iter().map(cost).collect();
+        let rows: Vec<LongRow> = self.long().collect();
+        let whole = serde_json::json!({ "examples": self.examples, "rows": rows, "costs": costs });
+        serde_json::to_string_pretty(&whole)
+            .map(|text| text + "\n")
+            .map_err(|e| Error::Write { path: "the table".into(), source: e.into() })
+    }
+
+    /// CSV with a header and the columns of the JSON's rows.
+    pub fn csv(&self) -> Result<String> {
+        let unwritable = |e: Box<dyn std::error::Error + Send + Sync>| Error::Write {
+            path: "the table".into(),
+            source: e,
+        };
+        let mut writer = csv::Writer::from_writer(Vec::new());
+        for row in self.long() {
+            writer.serialize(row).map_err(|e| unwritable(e.into()))?;
+        }
+        let bytes = writer.into_inner().map_err(|e| unwritable(e.to_string().into()))?;
+        String::from_utf8(bytes).map_err(|e| unwritable(e.into()))
+    }
+
+    /// Aligned columns; `*` marks the best of a column, `-` what a method does not have.
+    pub fn text(&self) -> String {
+        let mut columns = vec![vec!["method".to_string()]];
+        columns[0].extend(self.rows.iter().map(|row| row.method.clone()));
+        for (k, metric) in self.metrics.iter().enumerate() {
+            let best = self.best(k);
+            let mut column = vec![format!("{}{}", metric.name, arrow(metric.direction))];
+            column.extend(self.rows.iter().enumerate().map(|(i, row)| match row.cells[k].summary() {
+                None => "-".to_string(),
+                Some(s) => {
+                    let margin =
+                        s.standard_error.map_or(String::new(), |e| format!(" ± {}", short(1.96 * e)));
+                    format!("{}{margin}{}", short(s.mean), if best == Some(i) { " *" } else { "" })
+                }
+            }));
+            columns.push(column);
+        }
+        for (name, count) in
+            [("gradients", (|row| row.gradients) as fn(&MethodRow) -> f64), ("scores", |row| row.scores)]
+        {
+            let cells = self.rows.iter().map(|row| short(count(row)));
+            columns.push(std::iter::once(name.to_string()).chain(cells).collect());
+        }
+        let widths: Vec<usize> =
+            columns.iter().map(|c| c.iter().map(|cell| cell.chars().count()).max().unwrap_or(0)).collect();
+        let mut text = format!("{} examples; mean ± half of the 95 % interval; * best\n\n", self.examples);
+        for line in 0..=self.rows.len() {
+            let cells = columns.iter().zip(&widths).map(|(column, width)| format!("{:width$}", column[line]));
+            // Writing to a string cannot fail.
+            _ = writeln!(text, "{}", cells.collect::<Vec<_>>().join("  ").trim_end());
+        }
+        text
+    }
+
+    /// A `tabular` for the booktabs package, with mean and standard deviation as the paper has them; the best of a
+    /// column is bold.
+    pub fn latex(&self) -> String {
+        let heads: Vec<String> = self
+            .metrics
+            .iter()
+            .map(|metric| {
+                let arrow = match metric.direction {
+                    Direction::Higher => " \\(\\uparrow\\)",
+                    Direction::Lower => " \\(\\downarrow\\)",
+                    Direction::Neither => "",
+                };
+                format!("{}{arrow}", escaped(&metric.name))
+            })
+            .collect();
+        let mut text = format!("% {} examples; mean and standard deviation\n", self.examples);
+        _ = writeln!(text, "\\begin{{tabular}}{{l{}}}\n\\toprule", "c".repeat(self.metrics.len()));
+        _ = writeln!(text, "Method & {} \\\\\n\\midrule", heads.join(" & "));
+        for (i, row) in self.rows.iter().enumerate() {
+            let cells: Vec<String> = row
+                .cells
+                .iter()
+                .enumerate()
+                .map(|(k, cell)| match cell.summary() {
+                    None => "-".to_string(),
+                    Some(s) => {
+                        let spread = s.standard_deviation.map(|d| format!(" \\pm {}", power(d)));
+                        let cell = format!("{}{}", power(s.mean), spread.unwrap_or_default());
+                        if self.best(k) == Some(i) {
+                            format!("\\(\\mathbf{{{cell}}}\\)")
+                        } else {
+                            format!("\\({cell}\\)")
+                        }
+                    }
+                })
+                .collect();
+            _ = writeln!(text, "{} & {} \\\\", escaped(&row.method), cells.join(" & "));
+        }
+        text.push_str("\\bottomrule\n\\end{tabular}\n");
+        text
+    }
+
+    /// The row with the best mean of a column; none where there is nothing to choose, or two share it.
+    fn best(&self, column: usize) -> Option<usize> {
+        let means = || {
+            let mean = |(i, row): (usize, &MethodRow)| row.cells[column].summary().map(|s| (i, s.mean));
+            self.rows.iter().enumerate().filter_map(mean)
+        };
+        let (row, best) = match self.metrics[column].direction {
+            Direction::Higher => means().max_by(|a, b| a.1.total_cmp(&b.1))?,
+            Direction::Lower => means().min_by(|a, b| a.1.total_cmp(&b.1))?,
+            Direction::Neither => return None,
+        };
+        (means().count() > 1 && means().filter(|(_, mean)| *mean == best).count() == 1).then_some(row)
+    }
+}
+
+impl From<&MetricTable> for ReportTable {
+    fn from(table: &MetricTable) -> ReportTable {
+        let heads = table
+            .metrics
+            .iter()
+            .flat_map(|metric| [format!("{}{}", metric.name, arrow(metric.direction)), "± 95 %".to_string()]);
+        let columns = std::iter::once("method".to_string()).chain(heads);
+        let rows = table.rows.iter().map(|row| {
+            let cells = row.cells.iter().flat_map(|cell| {
+                let summary = cell.summary();
+                [summary.map(|s| s.mean), summary.and_then(|s| s.standard_error).map(|e| 1.96 * e)]
+            });
+            let costs = [Some(row.gradients), Some(row.scores)];
+            (row.method.clone(), cells.chain(costs).collect())
+        });
+        ReportTable {
+            columns: columns.chain(["gradients".to_string(), "scores".to_string()]).collect(),
+            rows: rows.collect(),
+        }
+    }
+}
+
+fn arrow(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Higher => " ↑",
+        Direction::Lower => " ↓",
+        Direction::Neither => "",
+    }
+}
+
+/// Four significant digits; powers of ten only where they are needed.
+fn short(value: f64) -> String {
+    let size = value.abs();
+    if value == 0.0 {
+        return "0".to_string();
+    }
+    if !(1e-3..1e5).contains(&size) {
+        return format!("{value:.3e}");
+    }
+    let places = (3 - size.log10().floor() as i32).max(0) as usize;
+    format!("{value:.places$}")
+}
+
+/// The same as TeX writes powers.
+fn power(value: f64) -> String {
+    match short(value).split_once('e') {
+        Some((digits, exponent)) => format!("{digits} \\cdot 10^{{{exponent}}}"),
+        None => short(value),
+    }
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('_', "\\_").replace('%', "\\%").replace('&', "\\&")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::evaluate::{MetricColumn, Summary};
+
+    fn table() -> MetricTable {
+        let column = |name: &str, direction| MetricColumn { name: name.to_string(), direction };
+        let measured = |values: &[f64]| {
+            Cell::Measured(Summary::of(&values.iter().map(|v| Some(*v)).collect::<Vec<_>>()).unwrap())
+        };
+        let absent = Cell::Absent("the method has no path".to_string());
+        let row = |method: &str, cells| MethodRow {
+            method: method.to_string(),
+            cells,
+            gradients: 1.5,
+            scores: 0.0,
+        };
+        MetricTable {
+            examples: 2,
+            metrics: vec![
+                column("deletion-zero", Direction::Lower),
+                column("gps", Direction::Neither),
+                column("fce", Direction::Lower),
+            ],
+            rows: vec![
+                row("ig", vec![measured(&[1.0, 2.0]), measured(&[1.0, 1.0]), measured(&[1e4, 3e4])]),
+                row("gradient", vec![measured(&[0.5, 1.5]), absent.clone(), absent]),
+            ],
+        }
+    }
+
+    #[test]
+    fn text_is_aligned_and_marks_the_best() {
+        let text = table().text();
+        let lines: Vec<&str> = text.lines().skip(2).collect();
+        assert_eq!(lines[0], "method    deletion-zero ↓   gps        fce ↓          gradients  scores");
+        assert_eq!(lines[1], "ig        1.500 ± 0.9800    1.000 ± 0  20000 ± 19600  1.500      0");
+        assert_eq!(lines[2], "gradient  1.000 ± 0.9800 *  -          -              1.500      0");
+    }
+
+    #[test]
+    fn csv_and_json_have_every_number_in_full_and_say_why_there_is_none() {
+        let csv = table().csv().unwrap();
+        let lines: Vec<&str> = csv.lines().collect();
+        assert_eq!(lines[0], "method,metric,better,mean,std,sem,low,high,n,undefined,absent");
+        assert_eq!(lines[2], "ig,gps,neither,1.0,0.0,0.0,1.0,1.0,2,0,");
+        assert_eq!(lines[5], "gradient,gps,neither,,,,,,0,2,the method has no path");
+        let json: serde_json::Value = serde_json::from_str(&table().json().unwrap()).unwrap();
+        assert_eq!(json["rows"][0]["std"].as_f64(), Some(0.5_f64.sqrt()));
+        assert!(json["rows"][4]["mean"].is_null() && json["costs"][1]["gradients"] == 1.5);
+    }
+
+    #[test]
+    fn latex_is_a_booktabs_table() {
+        let latex = table().latex();
+        assert!(latex.contains(
+            "\\begin{tabular}{lccc}\n\\toprule\nMethod & deletion-zero \\(\\downarrow\\) & gps & "
+        ));
+        assert!(
+            latex.contains("\ngradient & \\(\\mathbf{1.000 \\pm 0.7071}\\) & - & - \\\\\n\\bottomrule\n"),
+            "{latex}"
+        );
+        assert_eq!(power(1.25e-7), "1.250 \\cdot 10^{-7}");
+    }
+
+    #[test]
+    fn the_report_gets_means_and_margins() {
+        let report = ReportTable::from(&table());
+        assert_eq!(report.columns.len(), 1 + 6 + 2);
+        assert!(report.rows.iter().all(|(_, cells)| cells.len() == 8));
+        assert_eq!(report.rows[1].1[..4], [Some(1.0), Some(1.96 * 0.5), None, None]);
+    }
+}

@@ -127,6 +127,10 @@ fn every_verb() {
     let (first, again) = (place.file("out/report.html"), place.file("again.html"));
     let [first, again] = [first, again].map(|file| std::fs::metadata(file).unwrap().len());
     assert!(first.abs_diff(again) < first / 10, "the page made anew is another: {first} {again}");
+    place.check(
+        "evaluate",
+        "evaluate -m model.onnx images.npy --methods ig,gradient --metrics eas,deletion-zero --steps 20 -q",
+    );
     place.check("quiet", "explain -m model.onnx images.npy --steps 20 -o quiet --quiet");
     place.check("reproduce", "reproduce additive -q");
     std::fs::write(place.file("table.csv"), table()).unwrap();

@@ -1,10 +1,11 @@
 // Opens reports in a real browser and uses them as a reader would:
-//   node report.mjs IMAGES.html TABLE.html [FOLDER FOR SCREENSHOTS]
+//   node report.mjs IMAGES.html TABLE.html FIRST.html [FOLDER FOR SCREENSHOTS]
+// IMAGES was made anew from the files beside FIRST; TABLE has metrics.
 import assert from "node:assert/strict";
 import { pathToFileURL } from "node:url";
 import { chromium } from "playwright-core";
 
-const [images, table, shots] = process.argv.slice(2);
+const [images, table, first, shots] = process.argv.slice(2);
 const executablePath = process.env.CHROMIUM ?? "/usr/bin/chromium";
 const quiet = ["--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-quic", "--no-first-run"];
 const browser = await chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-gpu", ...quiet] });
@@ -69,7 +70,43 @@ await check("names are text: what looks like markup stays what it is", async () 
   const { page } = await open(images);
   const heading = await page.locator("article h2").first().textContent();
   assert.match(heading, /<b>&amp;bold/);
-  assert.equal(await page.locator("article h2 b, nav b").count(), 0);
+  const labels = await page.locator(".targets label").allTextContents();
+  assert.ok(labels.includes("<i>one</i>"), `classes: ${labels}`);
+  assert.equal(await page.locator("article b, nav b, article i").count(), 0);
+});
+
+await check("the target switch shows the other score, by mouse and by keys", async () => {
+  const { page, complaints } = await open(images);
+  const article = page.locator("article").first();
+  const radios = article.locator(".targets input[type=radio]");
+  assert.equal(await radios.count(), 2);
+  const shown = () => article.locator(".part:visible");
+  const said = async () => [await shown().locator("h2").textContent(), await shown().locator("canvas").nth(1).evaluate((c) => c.toDataURL())];
+  const [heading, picture] = await said();
+  assert.match(heading, /: four, score /);
+  await radios.nth(1).check();
+  const [other, otherPicture] = await said();
+  assert.match(other, /: <i>one<\/i>, score /);
+  assert.notEqual(picture, otherPicture);
+  assert.equal(await shown().count(), 1);
+  // The other score has its own path.
+  const slider = shown().locator("input[type=range]").first();
+  await slider.fill("3");
+  assert.match(await shown().locator(".numbers").first().textContent(), /^time 0\.15: score /);
+  await radios.nth(1).focus();
+  await page.keyboard.press("ArrowUp");
+  assert.deepEqual(await said(), [heading, picture]);
+  assert.deepEqual(complaints, []);
+});
+
+await check("a page made anew from the saved files says what the first one said", async () => {
+  const texts = [];
+  for (const file of [images, first]) {
+    const { page } = await open(file);
+    const article = page.locator("article").first();
+    texts.push([await article.locator("h2").allTextContents(), await article.locator(".numbers").allTextContents(), await article.locator("figcaption").count()]);
+  }
+  assert.deepEqual(texts[0], texts[1]);
 });
 
 await check("a table report has bars with names, and its metrics can be sorted", async () => {
@@ -79,14 +116,23 @@ await check("a table report has bars with names, and its metrics can be sorted",
   const names = await page.locator("svg.bars text").allTextContents();
   assert.ok(names.some((name) => name.startsWith("height = ")), `names: ${names}`);
   if (shots) await page.screenshot({ path: `${shots}/table.png`, fullPage: true });
-  if ((await page.locator("#metrics:not([hidden])").count()) > 0) {
-    const column = () => page.locator("#metrics tbody tr td:nth-child(2)").allTextContents();
-    const button = page.locator("#metrics th:nth-child(2) button");
-    await button.click();
-    const up = (await column()).map(Number);
-    assert.deepEqual(up, [...up].sort((a, b) => a - b));
-    await button.press("Enter");
-    assert.deepEqual((await column()).map(Number), up.reverse());
+  const cells = (column) => page.locator(`#metrics tbody tr td:nth-child(${column})`).allTextContents();
+  const heads = await page.locator("#metrics th button").allTextContents();
+  assert.equal((await cells(1)).length, 3, `methods: ${await cells(1)}`);
+  for (const column of heads.keys()) {
+    const head = page.locator(`#metrics th:nth-child(${column + 1})`);
+    await head.locator("button").click();
+    assert.equal(await head.getAttribute("aria-sort"), "ascending");
+    const up = await cells(column + 1);
+    // What a metric does not say of a method stands last, whichever way.
+    const known = up.filter((text) => text !== "-");
+    assert.deepEqual(up.slice(0, known.length), known);
+    const value = (text) => (column === 0 ? text : Number(text.split(" ")[0]));
+    assert.ok(known.every((text, i) => i === 0 || value(known[i - 1]) <= value(text)), `${heads[column]}: ${up}`);
+    await head.locator("button").press("Enter");
+    assert.equal(await head.getAttribute("aria-sort"), "descending");
+    const down = await cells(column + 1);
+    assert.deepEqual(down.slice(0, known.length).map(value), known.map(value).reverse());
   }
   assert.deepEqual(complaints, []);
 });

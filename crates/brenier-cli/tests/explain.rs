@@ -237,9 +237,9 @@ fn mistakes_are_told() {
     holes[[1, 0, 0, 5]] = f32::NAN;
     let holes = write("holes.npy", &holes);
     let cases: &[(&[&str], i32, &str)] = &[
-        (&[&flat], 1, "has shape [2, 768], but the model takes [N, 3, 16, 16]\nhint: "),
+        (&[&flat], 1, "has examples of shape [768], but the model takes [3, 16, 16]\nhint: "),
         (&[&holes], 1, "holds NaN in example 1, feature 5\nhint: "),
-        (&["nowhere.npy"], 1, "cannot read nowhere.npy"),
+        (&["nowhere.npy"], 1, "there is no nowhere.npy\nhint: "),
         (&[&inputs, "--target", "7"], 1, "target 7 is out of range: the model has 5 outputs"),
         (&[&inputs, "--target", "0,1,2"], 1, "3 targets are given for 2 inputs\nhint: "),
         (&[&inputs, "--rule", "best"], 1, "there is no rule 'best'\nhint: "),

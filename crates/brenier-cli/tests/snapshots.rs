@@ -68,7 +68,7 @@ fn shown(line: &str, done: &Output, folder: &Path) -> String {
 /// Numbers with decimals become `#`, and the width of columns does not depend on them.
 fn masked(line: &str) -> String {
     let decimal = |word: &str| {
-        let word = word.trim_end_matches([',', ';', ':', ')']);
+        let word = word.trim_start_matches('(').trim_end_matches([',', ';', ':', ')']);
         word.contains('.') && word.parse::<f64>().is_ok()
     };
     let mut out = String::new();
@@ -117,8 +117,7 @@ fn every_verb() {
     let place = Place::new();
     place.check("inspect", "inspect model.onnx");
     place.check("explain", "explain -m model.onnx images.npy --steps 20");
-    let several =
-        "explain -m model.onnx images.npy --method ig,gradient --targets top2 --classes a,b,c,d,e -o out";
+    let several = "explain -m model.onnx images.npy --method ig,gradient --steps 20 --targets top2 --classes a,b,c,d,e -o out";
     place.check("explain-several", several);
     for file in ["ig/explanations.npz", "gradient/explanations.jsonl", "report.json", "report.html"] {
         assert!(place.file("out").join(file).exists(), "{file}");
@@ -128,6 +127,10 @@ fn every_verb() {
     let (first, again) = (place.file("out/report.html"), place.file("again.html"));
     let [first, again] = [first, again].map(|file| std::fs::metadata(file).unwrap().len());
     assert!(first.abs_diff(again) < first / 10, "the page made anew is another: {first} {again}");
+    place.check(
+        "evaluate",
+        "evaluate -m model.onnx images.npy --methods ig,gradient --metrics eas,deletion-zero --steps 20 -q",
+    );
     place.check("quiet", "explain -m model.onnx images.npy --steps 20 -o quiet --quiet");
     place.check("reproduce", "reproduce additive -q");
     std::fs::write(place.file("table.csv"), table()).unwrap();
@@ -136,7 +139,7 @@ fn every_verb() {
     place.check("train-again", train);
     place.check(
         "reflow",
-        "reflow run table.csv --label class -o run2 --steps 20 --generated 20 --inverted 20 -q",
+        "reflow run table.csv --label class -o run2 --steps 20 --batch 16 --generated 20 --inverted 20 -q",
     );
     place.check("reflow-no-flow", "reflow nowhere table.csv -o run3");
 }
@@ -227,7 +230,8 @@ fn results_that_cannot_be_written() {
     assert!(place.run(&format!("{explain} out --force")).status.success());
     std::fs::write(place.file("a-file"), "").unwrap();
     place.check("folder-below-a-file", &format!("{explain} a-file/out"));
-    place.check("report-without-explanations", "report .");
+    std::fs::create_dir(place.file("empty")).unwrap();
+    place.check("report-without-explanations", "report empty");
     #[cfg(target_os = "linux")]
     {
         let line = "explain -m model.onnx images.npy --steps 20 -q";

@@ -520,7 +520,10 @@ pub enum Error {
     },
 
     /// A file could not be written.
-    #[error("cannot write {}: {source}", path.display())]
+    #[error(
+        "cannot write {}: {source}\nhint: choose a folder that can be written to, on a disk with room",
+        path.display()
+    )]
     Write {
         /// The file.
         path: PathBuf,

@@ -7,6 +7,8 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
+use ndarray_npy::NpzWriter;
+
 use crate::error::{Error, Result};
 
 /// What may go wrong while a file is filled.
@@ -40,6 +42,34 @@ pub(crate) fn write_with(
 /// Writes bytes whole or not at all.
 pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
     write_with(path, |file| Ok(file.write_all(bytes)?))
+}
+
+/// How arrays are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Packing {
+    Plain,
+    Compressed,
+}
+
+/// Writes an npz file whole or not at all; `fill` says which arrays are in it.
+pub(crate) fn write_arrays(
+    path: &Path,
+    packing: Packing,
+    fill: impl FnOnce(&mut NpzWriter<&mut BufWriter<File>>) -> std::result::Result<(), Failure>,
+) -> Result<()> {
+    write_with(path, |file| {
+        let mut npz = match packing {
+            Packing::Plain => NpzWriter::new(file),
+            Packing::Compressed => NpzWriter::new_compressed(file),
+        };
+        if let Err(error) = fill(&mut npz) {
+            // Dropped, it would try to end the archive on a disk that is full, and complain on stderr by itself.
+            std::mem::forget(npz);
+            return Err(error);
+        }
+        npz.finish()?;
+        Ok(())
+    })
 }
 
 /// The folder, made where it is missing.

@@ -141,6 +141,12 @@ impl Sources {
     ) -> Result<Sources> {
         let mut sources = Vec::with_capacity(files.len());
         for file in files {
+            if !file.exists() {
+                bail!(
+                    "there is no {}\nhint: give images, a folder of them, or an npy, npz, csv or parquet file",
+                    file.display()
+                );
+            }
             let array = if is_array(file) { floats(file, predictor)? } else { None };
             if let Some(rows) = array {
                 sources.push(Source::Array { file: file.display().to_string(), rows });

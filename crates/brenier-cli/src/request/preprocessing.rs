@@ -21,7 +21,7 @@ pub(crate) struct PreprocessingArgs {
     std: Vec<f64>,
     /// The order of colours that the model takes
     #[arg(long, value_enum)]
-    channels: Option<Order>,
+    channel_order: Option<Order>,
     /// The order of axes that the model takes
     #[arg(long, value_enum)]
     layout: Option<Axes>,
@@ -57,7 +57,7 @@ impl PreprocessingArgs {
             scale: self.scale,
             mean: self.mean.clone(),
             std: self.std.clone(),
-            channels: self.channels.map(|order| match order {
+            channels: self.channel_order.map(|order| match order {
                 Order::Rgb => ChannelOrder::Rgb,
                 Order::Bgr => ChannelOrder::Bgr,
             }),

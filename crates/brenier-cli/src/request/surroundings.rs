@@ -69,9 +69,10 @@ impl Surroundings {
             };
             if shape.iter().product::<usize>() != predictor.features() {
                 bail!(
-                    "the flow {} is for inputs of shape {shape:?}, which do not fit the model's\nhint: use a flow \
-                     that was trained on this model's data",
+                    "the flow {} is for inputs of shape {shape:?}, but the model takes {:?}\nhint: use a flow that was \
+                     trained on this model's data",
                     file.display(),
+                    Score::shape(predictor),
                 );
             }
         }

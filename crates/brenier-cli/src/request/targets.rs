@@ -113,6 +113,7 @@ fn index(part: &str, outputs: usize, classes: &[String]) -> Result<usize> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

@@ -219,6 +219,7 @@ fn write_files(args: &Evaluate, folder: &Path, table: &MetricTable) -> Result<()
         metrics: Some(ReportTable::from(table)),
         ..Report::default()
     };
+    report.save_description(folder)?;
     let files = [
         ("evaluation.json", table.json()?),
         ("evaluation.csv", table.csv()?),

@@ -16,6 +16,10 @@ use crate::output;
 
 /// Reproduce a table or figure of the paper
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  brenier reproduce additive
+  brenier reproduce gaussian --scale quick -o out
+  brenier reproduce gaussian --seeds 3 --engine ort --format json -o out")]
 pub(crate) struct Reproduce {
     /// Which one
     name: Experiment,

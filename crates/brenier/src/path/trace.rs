@@ -15,12 +15,12 @@ use std::fs::File;
 use std::path::Path as FilePath;
 
 use ndarray::{Array1, Array2, ArrayView2, Axis, concatenate, s};
-use ndarray_npy::{NpzReader, NpzWriter};
+use ndarray_npy::NpzReader;
 use serde::{Deserialize, Serialize};
 
 use super::diagnostics::flow_consistency_errors;
 use super::{Path, PathEvidence, Solver, Trajectory, reference_deviation, solve};
-use crate::whole_file::write_with;
+use crate::whole_file::{Packing, write_arrays};
 use crate::{Error, Result, VelocityField};
 
 /// Which of the two solutions becomes the path.
@@ -177,8 +177,7 @@ pub fn save_traces(file: &FilePath, traces: &[Trace]) -> Result<()> {
         blocks[2].push(quartics);
     }
     let evidence: Vec<_> = traces.iter().map(|t| (&t.evidence, t.trajectory.velocity_evaluations)).collect();
-    write_with(file, |file| {
-        let mut npz = NpzWriter::new(file);
+    write_arrays(file, Packing::Plain, |npz| {
         npz.add_array("offsets", &Array1::from(offsets))?;
         npz.add_array("times", &Array1::from(times))?;
         for (name, block) in ["states", "velocities", "quartics"].into_iter().zip(&blocks) {
@@ -187,7 +186,6 @@ pub fn save_traces(file: &FilePath, traces: &[Trace]) -> Result<()> {
             npz.add_array(name, &joined)?;
         }
         npz.add_array("evidence", &Array1::from(serde_json::to_vec(&evidence)?))?;
-        npz.finish()?;
         Ok(())
     })
 }

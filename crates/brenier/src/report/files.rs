@@ -9,11 +9,10 @@ use std::io::Write;
 use std::path::Path;
 
 use ndarray::{Array1, ArrayD, IxDyn};
-use ndarray_npy::NpzWriter;
 
 use crate::attribute::Explanation;
 use crate::error::{Error, Result};
-use crate::whole_file::{make_folder, write_with};
+use crate::whole_file::{Packing, make_folder, write_arrays, write_with};
 
 /// Writes `explanations.npz` and `explanations.jsonl` into a folder, which is made where it is missing.
 ///
@@ -56,8 +55,7 @@ fn write_npz(path: &Path, explanations: &[Explanation]) -> Result<()> {
     let scores: Array1<f64> = explanations.iter().map(|e| e.certificate.score).collect();
     let reference_scores: Option<Array1<f64>> =
         explanations.iter().map(|e| e.certificate.completeness.map(|c| c.reference_score)).collect();
-    write_with(path, |file| {
-        let mut npz = NpzWriter::new(file);
+    write_arrays(path, Packing::Plain, |npz| {
         for (name, array) in &arrays {
             if let Some(array) = array {
                 npz.add_array(*name, array)?;
@@ -69,7 +67,6 @@ fn write_npz(path: &Path, explanations: &[Explanation]) -> Result<()> {
         if let Some(scores) = &reference_scores {
             npz.add_array("reference_scores", scores)?;
         }
-        npz.finish()?;
         Ok(())
     })
 }

@@ -10,13 +10,13 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use ndarray::{Array1, Array2, Array3, ArrayD, Axis, Ix1, Ix2, Ix3, OwnedRepr};
-use ndarray_npy::{NpzReader, NpzWriter, ReadableElement};
+use ndarray_npy::{NpzReader, ReadableElement};
 
 use super::page::{Report, ReportExample};
 use super::steps::{from_steps, steps};
 use crate::attribute::{Certificate, Explanation, Frames};
 use crate::error::{Error, Result};
-use crate::whole_file::{Failure, make_folder, write_whole, write_with};
+use crate::whole_file::{Failure, Packing, make_folder, write_arrays, write_whole};
 
 const DESCRIPTION: &str = "report.json";
 const ARRAYS: &str = "explanations.npz";
@@ -24,11 +24,22 @@ const CERTIFICATES: &str = "explanations.jsonl";
 const STILLS: &str = "stills.npz";
 
 impl Report {
-    /// Writes `report.json`: what the explanations beside it do not say.
+    /// Writes `report.json`: what the explanations beside it do not say. Names and metrics that are there already stay
+    /// where there are no new ones, so that explanations and an evaluation may share a folder.
     pub fn save_description(&self, folder: &Path) -> Result<()> {
         make_folder(folder)?;
         let path = folder.join(DESCRIPTION);
-        let json = serde_json::to_vec_pretty(self)
+        let before = if path.exists() { description(&path)? } else { Report::default() };
+        let names = |new: &Vec<String>, old: Vec<String>| if new.is_empty() { old } else { new.clone() };
+        let whole = Report {
+            title: self.title.clone(),
+            facts: self.facts.clone(),
+            features: names(&self.features, before.features),
+            classes: names(&self.classes, before.classes),
+            metrics: self.metrics.clone().or(before.metrics),
+            ..Report::default()
+        };
+        let json = serde_json::to_vec_pretty(&whole)
             .map_err(|e| Error::Write { path: path.clone(), source: e.into() })?;
         write_whole(&path, &json)
     }
@@ -38,9 +49,9 @@ impl Report {
     /// # Errors
     /// If there are no explanations, or they cannot be read.
     pub fn open(folder: &Path, limit: usize) -> Result<Report> {
-        let description = folder.join(DESCRIPTION);
-        let mut report = match description.exists() {
-            true => read(&description, |path| Ok(serde_json::from_reader(File::open(path)?)?))?,
+        let path = folder.join(DESCRIPTION);
+        let mut report = match path.exists() {
+            true => description(&path)?,
             false => Report { title: "Explanations".to_string(), ..Report::default() },
         };
         let mut all = Vec::new();
@@ -84,6 +95,10 @@ impl Report {
             entry.explanations.push((explanation, stills));
         }
     }
+}
+
+fn description(path: &Path) -> Result<Report> {
+    read(path, |path| Ok(serde_json::from_slice(&std::fs::read(path)?)?))
 }
 
 /// The folder itself, or those in it, that hold explanations; by name.
@@ -171,8 +186,7 @@ pub fn save_stills(folder: &Path, stills: &[Option<Frames>]) -> Result<()> {
         }
     }
     make_folder(folder)?;
-    write_with(&folder.join(STILLS), |file| {
-        let mut npz = NpzWriter::new_compressed(file);
+    write_arrays(&folder.join(STILLS), Packing::Compressed, |npz| {
         npz.add_array("rows", &rows)?;
         npz.add_array("times", &times)?;
         npz.add_array("scores", &scores)?;
@@ -180,7 +194,6 @@ pub fn save_stills(folder: &Path, stills: &[Option<Frames>]) -> Result<()> {
             npz.add_array(if name == "state" { "states" } else { "credit" }, bytes)?;
             npz.add_array(format!("{name}_range"), range)?;
         }
-        npz.finish()?;
         Ok(())
     })
 }
@@ -261,6 +274,8 @@ mod tests {
             ..Report::default()
         };
         described.save_description(folder.path()).unwrap();
+        // A later run of another kind keeps what it does not know.
+        Report { title: "T".into(), ..Report::default() }.save_description(folder.path()).unwrap();
 
         let found = Report::open(folder.path(), 9).unwrap();
         assert_eq!((found.title.as_str(), found.classes.len(), &found.shape[..]), ("T", 2, &[2][..]));

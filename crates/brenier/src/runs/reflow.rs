@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use ndarray::{Array2, Axis, concatenate, s};
-use ndarray_npy::{NpzReader, NpzWriter};
+use ndarray_npy::NpzReader;
 use onnx_grad::Model;
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +21,7 @@ use crate::flow::{
 };
 use crate::path::Solver;
 use crate::train::TrainConfig;
-use crate::whole_file::{Failure, make_folder, write_with};
+use crate::whole_file::{Failure, Packing, make_folder, write_arrays};
 use crate::{Scheme, VelocityField};
 
 /// How to go on from a flow.
@@ -193,11 +193,9 @@ fn read_pairs(path: &Path) -> Result<(Array2<f32>, Array2<f32>)> {
 }
 
 fn write_pairs(path: &Path, (z0, z1): &(Array2<f32>, Array2<f32>)) -> Result<()> {
-    write_with(path, |file| {
-        let mut npz = NpzWriter::new(file);
+    write_arrays(path, Packing::Plain, |npz| {
         npz.add_array("z0", z0)?;
         npz.add_array("z1", z1)?;
-        npz.finish()?;
         Ok(())
     })
 }

@@ -9,13 +9,13 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 
 use ndarray::{Array1, ArrayView1};
-use ndarray_npy::{NpzReader, NpzWriter};
+use ndarray_npy::NpzReader;
 use onnx_grad::Model;
 use serde::{Deserialize, Serialize};
 
 use super::{Progress, TrainConfig};
 use crate::error::{Error, Result};
-use crate::whole_file::{Failure, make_folder, write_whole, write_with};
+use crate::whole_file::{Failure, Packing, make_folder, write_arrays, write_whole};
 
 const CHECKPOINT: &str = "checkpoint.npz";
 const METRICS: &str = "metrics.jsonl";
@@ -150,8 +150,7 @@ impl Run {
             network: self.network.clone(),
         };
         let header = serde_json::to_vec(&header).map_err(|e| unwritable(e.into()))?;
-        write_with(&path, |file| {
-            let mut npz = NpzWriter::new(file);
+        write_arrays(&path, Packing::Plain, |npz| {
             npz.add_array("header", &Array1::from(header))?;
             for (name, values) in [
                 ("parameters", &state.parameters),
@@ -161,7 +160,6 @@ impl Run {
             ] {
                 npz.add_array(name, &ArrayView1::from(values))?;
             }
-            npz.finish()?;
             Ok(())
         })
     }

@@ -434,3 +434,24 @@ fn settings_that_make_no_sense_are_refused() {
     let refusal = looks.explain(&score, inputs.view(), &[0], &Context::default()).unwrap_err();
     assert!(refusal.to_string().contains("it looks inside a model"), "{refusal}");
 }
+
+/// A run may be cut into parts: draws follow from an example's number in the run, and so does its certificate.
+#[test]
+fn parts_of_a_run_draw_what_the_whole_draws() {
+    let (score, _) = quadratic(5);
+    let (inputs, rows) = (normal(3, D, 6), data(20, 7));
+    let noisy = Settings { baseline: Some(Baseline::Noise), noise: Some(0.2), ..Settings::default() };
+    let names = ["smoothgrad", "vargrad", "expected-gradients", "gradient-shap", "ig", "kernel-shap", "lime"];
+    for name in names {
+        let settings = Settings { samples: (name != "ig").then_some(40), seed: 3, ..noisy.clone() };
+        let method = Method::new(name, &settings).unwrap();
+        let explain = |from: usize, to: usize, first_example: usize| {
+            let context = Context { data: Some(&rows), first_example, ..Context::default() };
+            let part = inputs.slice(ndarray::s![from..to, ..]);
+            method.explain(&score, part, &vec![0; to - from], &context).unwrap()
+        };
+        let whole = explain(0, 3, 0);
+        assert_eq!([explain(0, 1, 0), explain(1, 3, 1)].concat(), whole, "{name}");
+        assert_ne!(explain(1, 2, 0)[0].values, whole[1].values, "{name} draws nothing");
+    }
+}

@@ -33,6 +33,9 @@ pub(crate) struct Demo {
 /// What is compared with transport.
 const METHODS: &str = "transport,ig,blur-ig,smoothgrad,gradient-input,grad-cam,ddim";
 
+/// How they are compared.
+const METRICS: &str = "relative-residual,fce,gps,deletion-zero,insertion-zero";
+
 pub(crate) fn run(demo: &Demo) -> Result<()> {
     let began = Instant::now();
     let folder = &demo.output;
@@ -45,14 +48,20 @@ pub(crate) fn run(demo: &Demo) -> Result<()> {
         assets::MODELS.map(|(name, _)| folder.join(name))
     };
     let models = |line: Line| line.flag("-m", &classifier).flag("-f", &flow).flag("-f", &diffusion);
-    models(Line::new("explain").file(&at("images")).words("--part test --limit 8").flag("--method", METHODS))
-        .flag("-o", at("explanations"))
+    let images = || at("images");
+    models(Line::new("explain").file(&images()).words("--part test --limit 8").flag("--method", METHODS))
+        .flag("-o", at("report"))
         .words("--force")
         .run()?;
+    models(Line::new("evaluate").file(&images()).words("--part test -n 16").flag("--methods", METHODS))
+        .flag("--metrics", METRICS)
+        .flag("-o", at("report"))
+        .run()?;
+    Line::new("report").file(&at("report")).run()?;
     print_progress(&format!(
         "\n{:.0} seconds. Open {} in a browser.",
         began.elapsed().as_secs_f64(),
-        at("explanations").join("report.html").display()
+        at("report").join("report.html").display()
     ));
     Ok(())
 }

@@ -26,7 +26,7 @@ pub(crate) enum Command {
     /// Straighten a flow: train its next rectification level
     Reflow(Box<verbs::reflow::Reflow>),
     /// Reproduce a table or figure of the paper, beside the paper's numbers
-    Reproduce(verbs::reproduce::Reproduce),
+    Reproduce(Box<verbs::reproduce::Reproduce>),
 }
 
 /// How data is written to stdout.

@@ -153,14 +153,7 @@ impl Sources {
 pub(crate) fn targets(text: &str, predictor: &ValuePredictor, inputs: &Array2<f64>) -> Result<Vec<usize>> {
     let count = inputs.nrows();
     if text == "predicted" {
-        let shape: Vec<usize> =
-            std::iter::once(count).chain(Score::shape(predictor).iter().copied()).collect();
-        let batch = inputs.mapv(|v| v as f32).into_shape_with_order(shape)?;
-        let scores = predictor.scores(batch.view())?;
-        let best = |row: ndarray::ArrayView1<f64>| {
-            row.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1)).map_or(0, |(i, _)| i)
-        };
-        return Ok(scores.rows().into_iter().map(best).collect());
+        return Ok(predictor.predicted(inputs.view())?);
     }
     let parse = |part: &str| {
         part.trim().parse::<usize>().with_context(|| {

@@ -144,8 +144,9 @@ impl Gauge {
             self.line = Some(Instant::now());
             let comma = if message.is_empty() { "" } else { ", " };
             let left = match done - self.first {
-                // The first event comes before anything can be said of the speed.
+                // The first event comes before anything can be said of the speed, the last after it matters.
                 0 => String::new(),
+                _ if done == self.total => String::new(),
                 made => {
                     let left = self.began.elapsed().as_secs_f64() / made as f64 * (self.total - done) as f64;
                     format!(", {} left", indicatif::HumanDuration(Duration::from_secs(left as u64)))

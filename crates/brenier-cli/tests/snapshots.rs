@@ -65,11 +65,13 @@ fn shown(line: &str, done: &Output, folder: &Path) -> String {
     }
 }
 
-/// Numbers with decimals become `#`, and the width of columns does not depend on them.
+/// Numbers with decimals become `#`, and so do counts of a solver that chooses its steps. The width of columns does not
+/// depend on them.
 fn masked(line: &str) -> String {
+    let chosen = line.trim_start().starts_with("velocity evaluations");
     let decimal = |word: &str| {
         let word = word.trim_start_matches('(').trim_end_matches([',', ';', ':', ')']);
-        word.contains('.') && word.parse::<f64>().is_ok()
+        (chosen || word.contains('.')) && word.parse::<f64>().is_ok()
     };
     let mut out = String::new();
     let mut rest = line;

@@ -534,7 +534,7 @@ pub enum Error {
 
 impl Error {
     /// The error of a part of the examples, with the example numbered in the whole.
-    pub(crate) fn counted_from(mut self, first: usize) -> Self {
+    pub fn counted_from(mut self, first: usize) -> Self {
         if let Error::NonFinite { example, .. }
         | Error::PerturbedScore { example, .. }
         | Error::StepUnderflow { example, .. }

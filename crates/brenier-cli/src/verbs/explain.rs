@@ -1,6 +1,7 @@
 //! `brenier explain`: credit for a model's score, by one method or by several.
 
 mod page;
+mod parts;
 mod paths;
 mod table;
 mod work;
@@ -127,13 +128,12 @@ pub(crate) fn run(args: &Explain) -> Result<()> {
     let surroundings =
         Surroundings::read(&args.settings, &args.engine, &options, model.values(), inputs.view())?;
     let work = Work { model: &model, surroundings: &surroundings, inputs: &inputs, rounds: &rounds };
-    let (mut gauge, mut done) = (work.gauge(methods.len()), 0);
     let mut runs = Vec::with_capacity(methods.len());
     for method in &methods {
         let name = method.name();
         let folder = folder(args, &name, methods.len());
         let given = given_paths(args, method, &surroundings, &inputs, folder.as_deref())?;
-        let mut explanations = work.explain(method, given.as_ref(), &mut gauge, &mut done)?;
+        let mut explanations = work.explain(method, given.as_ref())?;
         let stills = match (&args.output, model.with_gradients()) {
             (Some(_), Some(score)) => {
                 page::stills(&explanations, given.as_ref().map(GivenPaths::paths), score)?
@@ -149,7 +149,6 @@ pub(crate) fn run(args: &Explain) -> Result<()> {
         }
         runs.push(Run { name, explanations, stills });
     }
-    drop(gauge);
     let printed = match args.format {
         Format::Text => table::text(&runs, &classes)?,
         Format::Json => {

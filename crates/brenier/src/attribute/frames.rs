@@ -7,7 +7,7 @@
 //! To be looked at, not to be reported: the credit of an explanation is integrated to a tolerance, this one on a
 //! fixed grid.
 
-use ndarray::{Array1, Array2};
+use ndarray::{Array1, Array2, Axis};
 
 use super::rows::MICRO_BATCH;
 use crate::path::{Path, grid_time, stack_rows};
@@ -25,6 +25,8 @@ pub struct Frames {
     pub scores: Array1<f64>,
     /// The credit gathered up to each, `[frames, features]`.
     pub credit: Array2<f64>,
+    /// The same, of all features together.
+    pub sums: Array1<f64>,
 }
 
 /// Stills of a path at `pieces + 1` equal times. Costs `2 pieces` gradients and `pieces + 1` scores.
@@ -35,7 +37,7 @@ pub fn frames(score: &dyn Score, path: &dyn Path, target: usize, pieces: usize) 
     let times: Vec<f64> = (0..=pieces).map(|k| grid_time(0.0, 1.0, k, pieces)).collect();
     let states = stack_rows(&times.iter().map(|&t| path.at(t)).collect::<Vec<_>>());
     let mut scores = Vec::with_capacity(times.len());
-    for chunk in states.axis_chunks_iter(ndarray::Axis(0), MICRO_BATCH) {
+    for chunk in states.axis_chunks_iter(Axis(0), MICRO_BATCH) {
         scores.extend(score.values(chunk, &vec![target; chunk.nrows()])?);
     }
     // The nodes of the rule with two of them, on [0, 1].
@@ -59,7 +61,8 @@ pub fn frames(score: &dyn Score, path: &dyn Path, target: usize, pieces: usize) 
             }
         }
     }
-    Ok(Frames { times, states, scores: scores.into(), credit })
+    let sums = credit.sum_axis(Axis(1));
+    Ok(Frames { times, states, scores: scores.into(), credit, sums })
 }
 
 #[cfg(test)]

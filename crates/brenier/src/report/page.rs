@@ -178,7 +178,7 @@ fn page_frames(frames: &Frames) -> Result<PageFrames<'_>> {
     Ok(PageFrames {
         times: &frames.times,
         scores: frames.scores.to_vec(),
-        sums: frames.credit.rows().into_iter().map(|row| row.sum()).collect(),
+        sums: frames.sums.to_vec(),
         states: flat(&frames.states)?,
         credit: flat(&frames.credit)?,
     })

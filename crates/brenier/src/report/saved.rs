@@ -3,7 +3,7 @@
 //! - `report.json`: title, facts, names of features and classes, the table of metrics;
 //! - `explanations.npz` and `.jsonl`, in the folder itself or in a folder for each method;
 //! - `stills.npz` beside them: the paths as pictures, in 256 steps, which is what the page shows. `rows` says which
-//!   explanations they belong to; `times` and `scores` are `[stills, frames]`, `states` and `credit`
+//!   explanations they belong to; `times`, `scores` and `sums` are `[stills, frames]`, `states` and `credit`
 //!   `[stills, frames, features]` in bytes between the two numbers of `state_range` and `credit_range`.
 
 use std::fs::File;
@@ -167,6 +167,7 @@ pub fn save_stills(folder: &Path, stills: &[Option<Frames>]) -> Result<()> {
     let rows: Array1<i64> = there.iter().map(|(row, _)| *row as i64).collect();
     let mut times = Array2::zeros((count, frames));
     let mut scores = Array2::zeros((count, frames));
+    let mut sums = Array2::zeros((count, frames));
     let mut states: (Array3<u8>, Array2<f64>) =
         (Array3::zeros((count, frames, features)), Array2::zeros((count, 2)));
     let mut credit = states.clone();
@@ -174,6 +175,7 @@ pub fn save_stills(folder: &Path, stills: &[Option<Frames>]) -> Result<()> {
         crate::error::expect_shape("stills to be saved together", &[frames, features], still.states.shape())?;
         times.row_mut(k).assign(&Array1::from(still.times.clone()));
         scores.row_mut(k).assign(&still.scores);
+        sums.row_mut(k).assign(&still.sums);
         for (from, into) in [(&still.states, &mut states), (&still.credit, &mut credit)] {
             let flat: Array1<f64> = from.iter().copied().collect();
             let found = steps(flat.view(), 1)?;
@@ -190,6 +192,7 @@ pub fn save_stills(folder: &Path, stills: &[Option<Frames>]) -> Result<()> {
         npz.add_array("rows", &rows)?;
         npz.add_array("times", &times)?;
         npz.add_array("scores", &scores)?;
+        npz.add_array("sums", &sums)?;
         for (name, (bytes, range)) in [("state", &states), ("credit", &credit)] {
             npz.add_array(if name == "state" { "states" } else { "credit" }, bytes)?;
             npz.add_array(format!("{name}_range"), range)?;
@@ -205,6 +208,7 @@ fn load_stills(folder: &Path) -> Result<Vec<(usize, Frames)>> {
         let rows = array::<i64, Ix1>(&mut npz, "rows")?;
         let times = array::<f64, Ix2>(&mut npz, "times")?;
         let scores = array::<f64, Ix2>(&mut npz, "scores")?;
+        let sums = array::<f64, Ix2>(&mut npz, "sums")?;
         let mut quantised = |name: &str, range: &str| -> std::result::Result<Vec<Array2<f64>>, Failure> {
             let bytes = array::<u8, Ix3>(&mut npz, name)?;
             let range = array::<f64, Ix2>(&mut npz, range)?;
@@ -220,14 +224,22 @@ fn load_stills(folder: &Path) -> Result<Vec<(usize, Frames)>> {
         };
         let states = quantised("states", "state_range")?;
         let credit = quantised("credit", "credit_range")?;
-        if times.dim() != (rows.len(), times.ncols()) || scores.dim() != times.dim() {
+        if times.dim() != (rows.len(), times.ncols())
+            || scores.dim() != times.dim()
+            || sums.dim() != times.dim()
+        {
             return Err("its times and scores do not fit".into());
         }
         let pairs = states.into_iter().zip(credit).enumerate();
         Ok(pairs
             .map(|(k, (states, credit))| {
-                let frames =
-                    Frames { times: times.row(k).to_vec(), states, scores: scores.row(k).to_owned(), credit };
+                let frames = Frames {
+                    times: times.row(k).to_vec(),
+                    states,
+                    scores: scores.row(k).to_owned(),
+                    sums: sums.row(k).to_owned(),
+                    credit,
+                };
                 (rows[k].max(0) as usize, frames)
             })
             .collect())
@@ -286,7 +298,7 @@ mod tests {
             panic!("the stills belong to the second explanation");
         };
         assert_eq!((first, second), (&made, &made));
-        assert_eq!((&frames.times, &frames.scores), (&still.times, &still.scores));
+        assert_eq!((&frames.times, &frames.scores, &frames.sums), (&still.times, &still.scores, &still.sums));
         assert!((&frames.credit - &still.credit).iter().all(|d| d.abs() < 6.0 / 255.0));
         assert!(Report::open(folder.path(), 1).unwrap().examples.is_empty());
     }

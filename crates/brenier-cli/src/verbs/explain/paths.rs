@@ -7,9 +7,10 @@ use std::path::Path as FilePath;
 use anyhow::{Context as _, Result, bail};
 use brenier::attribute::{Allocation, Method, Transport};
 use brenier::{Explanation, Path, Polyline, Request, Score, TraceConfig, load_traces, save_traces, trace};
-use ndarray::Array2;
+use ndarray::{Array2, s};
 
 use super::Explain;
+use super::parts::Parts;
 use crate::output::print_progress;
 use crate::request::Surroundings;
 
@@ -47,7 +48,13 @@ pub(super) fn given_paths(
             traces
         }
         (None, [flow]) => {
-            let traces = trace(flow, inputs.view(), &TraceConfig::default())?;
+            let mut parts = Parts::new("tracing", inputs.nrows(), 1, "");
+            let config = TraceConfig::default();
+            let traces = parts.round(inputs.nrows(), |part| {
+                let first = part.start;
+                trace(flow, inputs.slice(s![part, ..]), &config).map_err(|e| e.counted_from(first).into())
+            })?;
+            drop(parts);
             // They serve other models as well.
             if let Some(folder) = folder {
                 std::fs::create_dir_all(folder)

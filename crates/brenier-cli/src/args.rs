@@ -37,7 +37,7 @@ pub(crate) enum Command {
     /// Straighten a flow: train its next rectification level
     Reflow(Box<verbs::reflow::Reflow>),
     /// Reproduce a table or figure of the paper, beside the paper's numbers
-    Reproduce(verbs::reproduce::Reproduce),
+    Reproduce(Box<verbs::reproduce::Reproduce>),
     /// Write report.html anew from the explanations in a folder
     Report(verbs::report::ReportVerb),
     /// Print what makes a shell complete verbs and flags

@@ -3,13 +3,31 @@
 //! Every experiment gives one long table, whatever it measures, with the paper's figure beside ours where the
 //! paper has one; and its figures as SVG.
 
+mod action;
 mod additive;
+mod benchmark;
+mod completeness;
+mod convergence;
 mod gaussian;
+mod planted;
+mod qualitative;
+mod stability;
+mod subject;
+mod trained;
 
 use serde::{Deserialize, Serialize};
 
+pub use planted::{PlantedConfig, planted};
+pub use qualitative::{QualitativeConfig, qualitative};
+pub use stability::{StabilityConfig, stability};
+pub use subject::{NamedFlow, Subject};
+
 pub use crate::store::Store;
+pub use action::{ActionConfig, action};
 pub use additive::{AdditiveConfig, additive};
+pub use benchmark::{BenchmarkConfig, TrainedSubject, TrainedSubjectConfig, benchmark, train_subject};
+pub use completeness::{CompletenessConfig, completeness};
+pub use convergence::{ConvergenceConfig, Kept, convergence, kept_checkpoints, train_checkpoints};
 pub use gaussian::{
     GaussianConfig, LevelsConfig, MismatchConfig, RotatedConfig, Scale, field_mismatch, gaussian,
     rotated_gaussian,
@@ -52,6 +70,19 @@ impl Row {
         let std = if n > 1 { (squares / (n - 1) as f64).sqrt() } else { 0.0 };
         Self { method: method.to_owned(), metric: metric.to_owned(), mean, std, n, paper }
     }
+}
+
+/// Who is told, a line at a time, what a long experiment has done.
+pub type Tell<'a> = &'a mut dyn FnMut(&str);
+
+/// The slope of log error over log size by least squares.
+fn log_slope(sizes: &[usize], errors: &[f64]) -> f64 {
+    let x: Vec<f64> = sizes.iter().map(|&n| (n as f64).ln()).collect();
+    let y: Vec<f64> = errors.iter().map(|e| e.ln()).collect();
+    let mean = |v: &[f64]| v.iter().sum::<f64>() / v.len() as f64;
+    let (mx, my) = (mean(&x), mean(&y));
+    let rise: f64 = x.iter().zip(&y).map(|(a, b)| (a - mx) * (b - my)).sum();
+    rise / x.iter().map(|a| (a - mx).powi(2)).sum::<f64>()
 }
 
 /// A figure of an experiment.

@@ -8,6 +8,7 @@ mod lettering;
 mod metric_table;
 mod page;
 mod panels;
+mod picture_grid;
 mod saved;
 mod steps;
 
@@ -17,4 +18,5 @@ pub use grid::image_grid;
 pub use heat_map::{HeatMapGround, credit_scales, heat_map, save_heat_maps};
 pub use page::{Report, ReportExample, ReportTable};
 pub use panels::{Axes, Panels};
+pub use picture_grid::{PictureCell, picture_grid};
 pub use saved::{load_explanations, save_stills};

@@ -41,6 +41,24 @@ impl Store {
         Store { folder: Some(folder.into()) }
     }
 
+    /// A part of this store with a folder of its own.
+    pub fn within(&self, name: &str) -> Store {
+        Store { folder: self.folder.as_ref().map(|folder| folder.join(name)) }
+    }
+
+    /// The folder, for what is kept there besides parts.
+    ///
+    /// # Errors
+    /// If there is none, with what it is needed for.
+    pub(crate) fn require_folder(&self, needs: &'static str) -> Result<&Path> {
+        self.folder.as_deref().ok_or_else(|| Error::Setting {
+            name: "the folder for results",
+            value: "not given".to_string(),
+            needs,
+            hint: "choose one with -o DIR",
+        })
+    }
+
     /// Says what the parts in the folder are made from, by name: a model, data, settings. The first run writes it
     /// down; every other one must say the same.
     ///

@@ -1,16 +1,22 @@
 //! `brenier reproduce NAME`: a table or figure of the paper.
 
+mod images;
+
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use brenier::engine::{EngineConfig, EngineKind};
 use brenier::experiments::{
-    AdditiveConfig, Figure, GaussianConfig, MismatchConfig, RotatedConfig, Scale, Store, Table, additive,
-    field_mismatch, gaussian, rotated_gaussian,
+    ActionConfig, AdditiveConfig, BenchmarkConfig, CompletenessConfig, ConvergenceConfig, Figure,
+    GaussianConfig, MismatchConfig, NamedFlow, PlantedConfig, QualitativeConfig, RotatedConfig, Row, Scale,
+    StabilityConfig, Store, Subject, Table, TrainedSubjectConfig, action, additive, benchmark, completeness,
+    convergence, field_mismatch, gaussian, kept_checkpoints, planted, qualitative, rotated_gaussian,
+    stability, train_checkpoints, train_subject,
 };
 use clap::{Args, ValueEnum};
 
+use self::images::{ImageArgs, Images};
 use crate::args::Format;
 use crate::output;
 
@@ -19,14 +25,17 @@ use crate::output;
 #[command(after_help = "Examples:
   brenier reproduce additive
   brenier reproduce gaussian --scale quick -o out
-  brenier reproduce gaussian --seeds 3 --engine ort --format json -o out")]
+  brenier reproduce completeness --data cifar10/
+  brenier reproduce benchmark --data cifar10/ --faces ORL_faces/ -o results
+  brenier reproduce convergence --data cifar10/ --run run/ -o results
+  brenier reproduce planted --data cifar10/ -o results --scale full")]
 pub(crate) struct Reproduce {
     /// Which one
     name: Experiment,
     /// How the table is printed
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
-    /// Folder for the table (JSON) and the figures (SVG); finished seeds are kept in it, and taken from it when
+    /// Folder for the table (JSON) and the figures (SVG); what is finished is kept in it, and taken from it when
     /// the same is asked again
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
@@ -37,19 +46,24 @@ pub(crate) struct Reproduce {
     /// where not given
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     seeds: Option<u64>,
-    /// How much is trained, where something is
-    #[arg(long, value_enum, default_value = "full")]
+    /// How many examples are explained; as many as the scale has where not given
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    examples: Option<u64>,
+    /// How large it is
+    #[arg(long, value_enum, default_value = "quick")]
     scale: Size,
-    /// The engine that trains: rten or ort
+    /// The engine that trains and explains: rten or ort
     #[arg(long, default_value_t = EngineKind::Rten)]
     engine: EngineKind,
+    #[command(flatten)]
+    images: ImageArgs,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Size {
-    /// One seed and short trainings: to see that it works
+    /// Few examples, one seed and short trainings: minutes, to see that it works
     Quick,
-    /// As in the paper
+    /// As in the paper: hours
     Full,
 }
 
@@ -72,41 +86,212 @@ enum Experiment {
     RotatedGaussian,
     /// Appendix F.3: attribution error against field error, and neighbourhoods along the path, d = 10
     FieldMismatch,
+    /// Section 5.2: completeness residual over the number of steps, for the paper's rule and ours
+    Completeness,
+    /// Section 5.3: action and agreement across seeds of 1-RF, 2-RF and OT-coupled flows, trained here
+    Stability,
+    /// Section 5.3: attribution error against field error over the checkpoints of a training
+    Convergence,
+    /// Section 5.4: methods by metrics on images, and on faces
+    Benchmark,
+    /// Appendix F.4: action along sampled paths
+    Action,
+    /// Figure 2: inputs and heat maps of every method
+    Qualitative,
+    /// Methods ranked by a planted truth, on images and tables
+    Planted,
+    /// All of them
+    All,
+}
+
+impl Experiment {
+    /// Those that 'all' stands for.
+    const EACH: [Experiment; 11] = [
+        Experiment::Additive,
+        Experiment::Gaussian,
+        Experiment::RotatedGaussian,
+        Experiment::FieldMismatch,
+        Experiment::Completeness,
+        Experiment::Action,
+        Experiment::Qualitative,
+        Experiment::Convergence,
+        Experiment::Stability,
+        Experiment::Benchmark,
+        Experiment::Planted,
+    ];
 }
 
 /// Runs the experiment, prints its table and writes its files.
 pub(crate) fn run(args: &Reproduce) -> Result<()> {
-    let engine = EngineConfig { kind: args.engine, ..EngineConfig::default() };
-    let store = match &args.output {
-        Some(folder) => Store::in_folder(folder.join("parts")),
-        None => Store::nowhere(),
-    };
-    let mut progress = |line: &str| output::print_progress(line);
-    let (table, figures) = match args.name {
-        Experiment::Additive => additive(&AdditiveConfig { seed: args.seed, ..AdditiveConfig::default() })?,
-        Experiment::Gaussian => {
-            let mut config = GaussianConfig::at(args.scale.into(), &engine);
-            (config.first_seed, config.seeds) = (args.seed, args.seeds.unwrap_or(config.seeds));
-            gaussian(&config, &store, &mut progress)?
-        }
-        Experiment::RotatedGaussian => {
-            let mut config = RotatedConfig::at(args.scale.into(), &engine);
-            (config.first_seed, config.seeds) = (args.seed, args.seeds.unwrap_or(config.seeds));
-            rotated_gaussian(&config, &store, &mut progress)?
-        }
-        Experiment::FieldMismatch => {
-            let mut config = MismatchConfig::at(args.scale.into(), &engine);
-            (config.first_seed, config.seeds) = (args.seed, args.seeds.unwrap_or(config.seeds));
-            field_mismatch(&config, &store, &mut progress)?
-        }
-    };
     if let Some(folder) = &args.output {
-        write_files(folder, &table, &figures)?;
+        std::fs::create_dir_all(folder)
+            .with_context(|| format!("cannot create the folder {}", folder.display()))?;
     }
+    let mut session = Session::new(args);
+    let table = if args.name == Experiment::All {
+        let mut rows = Vec::new();
+        for experiment in Experiment::EACH {
+            let table = session.finish(experiment)?;
+            let named = |row: Row| Row { method: format!("{}: {}", table.name, row.method), ..row };
+            rows.extend(table.rows.into_iter().map(named));
+        }
+        Table { name: "all".into(), scale: session.scale.name().into(), rows }
+    } else {
+        session.finish(args.name)?
+    };
     match args.format {
         Format::Json => output::print_data(&format!("{}\n", serde_json::to_string(&table)?)),
         Format::Text => output::print_data(&text(&table)),
     }
+}
+
+/// What experiments share: where parts are kept, and what was read.
+struct Session<'a> {
+    args: &'a Reproduce,
+    scale: Scale,
+    engine: EngineConfig,
+    store: Store,
+    /// Read when the first experiment asks for it.
+    images: Option<Images>,
+}
+
+impl<'a> Session<'a> {
+    fn new(args: &'a Reproduce) -> Session<'a> {
+        let store = match &args.output {
+            Some(folder) => Store::in_folder(folder.join("parts")),
+            None => Store::nowhere(),
+        };
+        let engine = EngineConfig { kind: args.engine, ..EngineConfig::default() };
+        Session { args, scale: args.scale.into(), engine, store, images: None }
+    }
+
+    /// Runs one experiment and writes its files.
+    fn finish(&mut self, experiment: Experiment) -> Result<Table> {
+        let (table, figures) = match experiment {
+            Experiment::Additive | Experiment::Gaussian | Experiment::RotatedGaussian => {
+                self.synthetic(experiment)?
+            }
+            Experiment::FieldMismatch => self.synthetic(experiment)?,
+            _ => self.on_images(experiment)?,
+        };
+        if let Some(folder) = &self.args.output {
+            write_files(folder, &table, &figures)?;
+        }
+        Ok(table)
+    }
+
+    /// Experiments that need nothing but a seed.
+    fn synthetic(&self, experiment: Experiment) -> Result<(Table, Vec<Figure>)> {
+        let Session { args, scale, engine, store, .. } = self;
+        let mut tell = |line: &str| output::print_progress(line);
+        Ok(match experiment {
+            Experiment::Gaussian => {
+                let mut config = GaussianConfig::at(*scale, engine);
+                (config.first_seed, config.seeds) = (args.seed, args.seeds.unwrap_or(config.seeds));
+                gaussian(&config, store, &mut tell)?
+            }
+            Experiment::RotatedGaussian => {
+                let mut config = RotatedConfig::at(*scale, engine);
+                (config.first_seed, config.seeds) = (args.seed, args.seeds.unwrap_or(config.seeds));
+                rotated_gaussian(&config, store, &mut tell)?
+            }
+            Experiment::FieldMismatch => {
+                let mut config = MismatchConfig::at(*scale, engine);
+                (config.first_seed, config.seeds) = (args.seed, args.seeds.unwrap_or(config.seeds));
+                field_mismatch(&config, store, &mut tell)?
+            }
+            _ => additive(&AdditiveConfig { seed: args.seed, ..AdditiveConfig::default() })?,
+        })
+    }
+
+    /// Experiments on images; each keeps its parts in a folder of its own.
+    fn on_images(&mut self, experiment: Experiment) -> Result<(Table, Vec<Figure>)> {
+        let (args, scale, seed) = (self.args, self.scale, self.args.seed);
+        let mut tell = |line: &str| output::print_progress(line);
+        let name =
+            experiment.to_possible_value().map(|value| value.get_name().to_string()).unwrap_or_default();
+        let store = self.store.within(&format!("{name}-{}", scale.name()));
+        let count = |of_scale: usize| args.examples.map_or(of_scale, |n| n as usize);
+        if experiment == Experiment::Planted {
+            // The only one that explains no model of the user's.
+            let mut config = PlantedConfig::at(scale);
+            (config.examples, config.seed) = (count(config.examples), seed);
+            let backgrounds = args.images.open_data()?.0;
+            return Ok(planted(&backgrounds, &config, &self.engine, &store, &mut tell)?);
+        }
+        let images = match &mut self.images {
+            Some(images) => images,
+            empty => empty.insert(args.images.open(&self.engine)?),
+        };
+        let subject = images.subject();
+        Ok(match experiment {
+            Experiment::Completeness => {
+                let config =
+                    CompletenessConfig { examples: count(CompletenessConfig::at(scale).examples), seed };
+                completeness(&subject, &config, &store, &mut tell)?
+            }
+            Experiment::Action => {
+                let config = ActionConfig { examples: count(ActionConfig::at(scale).examples), seed };
+                action(&subject, &config)?
+            }
+            Experiment::Stability => {
+                let mut config = StabilityConfig::at(scale, &self.engine);
+                config.seeds = args.seeds.unwrap_or(config.seeds);
+                (config.examples, config.seed) = (count(config.examples), seed);
+                stability(&subject, &config, &store, &mut tell)?
+            }
+            Experiment::Convergence => {
+                let mut config = ConvergenceConfig::at(scale);
+                (config.examples, config.seed) = (count(config.examples), seed);
+                let checkpoints = match &args.images.run {
+                    Some(run) => kept_checkpoints(&run.join("kept"), &self.engine)?,
+                    None => {
+                        let (train, held_out) = (&images.train, &images.held_out);
+                        train_checkpoints(train, held_out, &config, &self.engine, &store, &mut tell)?
+                    }
+                };
+                convergence(&subject, &checkpoints, &config, &store, &mut tell)?
+            }
+            Experiment::Benchmark => {
+                let mut config = BenchmarkConfig::at(scale);
+                (config.examples, config.seed) = (count(config.examples), seed);
+                with_faces(args, &self.engine, &subject, &config, &store)?
+            }
+            _ => {
+                let mut config = QualitativeConfig::at(scale);
+                (config.examples, config.seed) = (count(config.examples), seed);
+                qualitative(&subject, &config, &mut tell)?
+            }
+        })
+    }
+}
+
+/// The benchmark on images, and on faces where there are some.
+fn with_faces(
+    args: &Reproduce,
+    engine: &EngineConfig,
+    subject: &Subject,
+    config: &BenchmarkConfig,
+    store: &Store,
+) -> Result<(Table, Vec<Figure>)> {
+    let mut tell = |line: &str| output::print_progress(line);
+    let Some((train, held_out)) = args.images.open_faces(args.scale.into())? else {
+        tell("faces are left out: none are given with --faces");
+        return Ok(benchmark(std::slice::from_ref(subject), config, store, &mut tell)?);
+    };
+    let training = TrainedSubjectConfig { augment: true, ..TrainedSubjectConfig::at(args.scale.into()) };
+    let made = train_subject(&train, &held_out, &training, engine, &store.within("trained"), &mut tell)?;
+    tell(&format!("faces: the classifier gets {:.3} of held-out faces right", made.accuracy));
+    let faces = Subject {
+        name: "faces",
+        model: &made.model,
+        train: &train,
+        held_out: &held_out,
+        flows: vec![NamedFlow { name: "1-RF", flow: &made.flow }],
+        diffusion: None,
+        identity: made.identity.clone(),
+    };
+    Ok(benchmark(&[subject.clone(), faces], config, store, &mut tell)?)
 }
 
 fn write_files(folder: &Path, table: &Table, figures: &[Figure]) -> Result<()> {
@@ -115,8 +300,6 @@ fn write_files(folder: &Path, table: &Table, figures: &[Figure]) -> Result<()> {
         output::print_progress(&format!("wrote {}", file.display()));
         Ok::<(), anyhow::Error>(())
     };
-    std::fs::create_dir_all(folder)
-        .with_context(|| format!("cannot create the folder {}", folder.display()))?;
     write(
         folder.join(format!("{}.json", table.name)),
         &format!("{}\n", serde_json::to_string_pretty(table)?),

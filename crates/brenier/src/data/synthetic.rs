@@ -4,8 +4,10 @@
 
 mod gaussian;
 mod mlp;
+mod planted;
 mod scores;
 
 pub use gaussian::{Gaussian, OptimalTransport, RectifiedTransport};
 pub use mlp::{Activation, RandomMlp};
+pub use planted::{Planted, PlantedImages, PlantedTable};
 pub use scores::{LinearScore, QuadraticScore, SineSum, TanhSum};

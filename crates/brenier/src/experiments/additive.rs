@@ -14,7 +14,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, Uniform};
 use serde::{Deserialize, Serialize};
 
-use super::{Figure, Row, Table};
+use super::{Figure, Row, Table, log_slope};
 use crate::data::synthetic::SineSum;
 use crate::report::{Chart, Mark, Scale, Series};
 use crate::{Error, Line, PathIntegral, Result, Rule};
@@ -87,7 +87,7 @@ pub fn additive(config: &AdditiveConfig) -> Result<(Table, Vec<Figure>)> {
         let mut label = name.to_owned();
         if let Some(order) = rule(2).order() {
             let slopes: Vec<f64> = (0..config.examples)
-                .map(|i| slope(&SIZES, &fitted.iter().map(|errors| errors[i]).collect::<Vec<_>>()))
+                .map(|i| log_slope(&SIZES, &fitted.iter().map(|errors| errors[i]).collect::<Vec<_>>()))
                 .collect();
             let row = Row::of(name, "slope of log error over log K", &slopes, None);
             label = format!("{name}: {:.2}, theory {}", row.mean, -(order as f64));
@@ -188,16 +188,6 @@ impl Problem {
 /// A number between `low` and `high`.
 fn uniform(low: f64, high: f64, rng: &mut ChaCha8Rng) -> f64 {
     Uniform::new(low, high).map_or(low, |range| range.sample(rng))
-}
-
-/// The slope of log error over log size by least squares.
-fn slope(sizes: &[usize], errors: &[f64]) -> f64 {
-    let x: Vec<f64> = sizes.iter().map(|&n| (n as f64).ln()).collect();
-    let y: Vec<f64> = errors.iter().map(|e| e.ln()).collect();
-    let mean = |v: &[f64]| v.iter().sum::<f64>() / v.len() as f64;
-    let (mx, my) = (mean(&x), mean(&y));
-    let rise: f64 = x.iter().zip(&y).map(|(a, b)| (a - mx) * (b - my)).sum();
-    rise / x.iter().map(|a| (a - mx).powi(2)).sum::<f64>()
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use ndarray::{Array1, Array2, ArrayD, ArrayView2, ArrayViewD, IxDyn};
+use ndarray::{Array1, Array2, ArrayD, ArrayView1, ArrayView2, ArrayViewD, IxDyn};
 use onnx_grad::{DType, Dim, Model, ValueInfo, operators};
 
 use super::micro_batch::micro_batch;
@@ -184,6 +184,17 @@ impl ValuePredictor {
             expected: vec![rows, columns],
             found: shape,
         })
+    }
+}
+
+impl ValuePredictor {
+    /// The output with the highest score for each row of `inputs` (`[examples, features]`); of equals the last.
+    pub fn predicted(&self, inputs: ArrayView2<f64>) -> Result<Vec<usize>> {
+        let scores = self.scores(self.fold(inputs)?.view())?;
+        let best = |row: ArrayView1<f64>| {
+            row.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1)).map_or(0, |(output, _)| output)
+        };
+        Ok(scores.rows().into_iter().map(best).collect())
     }
 }
 

@@ -1,0 +1,219 @@
+//! Data in which it is known what decides the label, so that explanations can be held against the truth.
+//!
+//! *Images*: a patch on a photograph, at a place of its own in every image, whose colour is the label: red or green.
+//! A second patch, blue or yellow, agrees with the label as often as asked for and decides nothing. Everything else
+//! in the image has nothing to do with the label.
+//!
+//! *Tables*: twelve columns, normal with variance 1,
+//!
+//! ```text
+//! label = [ a0 - a1 + 2 a2 a3 > 0 ]        a: four active columns, the truth
+//! c_k = r a_k + (1 - r^2)^(1/2) e_k        c: four columns that are correlated with them and decide nothing
+//! n_k                                      n: four columns of noise
+//! ```
+
+use ndarray::Array2;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use rand_distr::{Distribution, StandardNormal};
+use serde::{Deserialize, Serialize};
+
+use crate::data::Dataset;
+use crate::{Error, Result};
+
+/// Data with the features that decide.
+pub struct Planted {
+    /// The rows, with labels.
+    pub data: Dataset,
+    /// What decides the label of each row, `[rows, features]`.
+    pub truth: Array2<bool>,
+}
+
+/// Patches on photographs.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct PlantedImages {
+    /// The side of a patch in pixels.
+    pub patch: usize,
+    /// How often the second patch agrees with the label: 0.5 is chance, 1 is always.
+    pub agreement: f64,
+}
+
+impl Default for PlantedImages {
+    /// Patches of 6 pixels; the second agrees in 8 of 10.
+    fn default() -> Self {
+        Self { patch: 6, agreement: 0.8 }
+    }
+}
+
+/// Red and green decide, blue and yellow do not.
+const DECIDING: [[u8; 3]; 2] = [[220, 40, 40], [40, 190, 60]];
+const DISTRACTING: [[u8; 3]; 2] = [[40, 60, 220], [225, 205, 40]];
+/// How far a colour may be off, either way.
+const JITTER: i16 = 25;
+
+impl PlantedImages {
+    /// So many images, each on one of the backgrounds (`[3, height, width]`), drawn by the seed.
+    ///
+    /// # Errors
+    /// If backgrounds are no colour images, or too small for two patches.
+    pub fn make(&self, backgrounds: &Dataset, rows: usize, seed: u64) -> Result<Planted> {
+        let [3, height, width] = backgrounds.shape()[..] else {
+            return Err(Error::NotAnImage { what: "a coloured patch", shape: backgrounds.shape().to_vec() });
+        };
+        backgrounds.require_rows(1, "a background")?;
+        if self.patch == 0 || 2 * self.patch > height.min(width) || !(0.0..=1.0).contains(&self.agreement) {
+            return Err(Error::Setting {
+                name: "the patch and its agreement",
+                value: format!("{} pixels, {}", self.patch, self.agreement),
+                needs: "two patches fit beside each other, and an agreement lies between 0 and 1",
+                hint: "6 pixels and 0.8",
+            });
+        }
+        let pixels = height * width;
+        let mut bytes = Vec::with_capacity(rows * 3 * pixels);
+        let mut truth = Array2::from_elem((rows, 3 * pixels), false);
+        let mut labels = Vec::with_capacity(rows);
+        for row in 0..rows {
+            let mut rng = ChaCha8Rng::seed_from_u64(seed);
+            rng.set_stream(row as u64);
+            let background = backgrounds.rows_f32(&[rng.random_range(0..backgrounds.len())])?;
+            let mut image: Vec<u8> =
+                background.iter().map(|v| (v.clamp(0.0, 1.0) * 255.0).round() as u8).collect();
+            let label = rng.random_range(0..2);
+            let says = if rng.random::<f64>() < self.agreement { label } else { 1 - label };
+            let mut place =
+                || (rng.random_range(0..=height - self.patch), rng.random_range(0..=width - self.patch));
+            let deciding = place();
+            let distracting = loop {
+                let other = place();
+                let apart = |a: usize, b: usize| a.abs_diff(b) >= self.patch;
+                if apart(deciding.0, other.0) || apart(deciding.1, other.1) {
+                    break other;
+                }
+            };
+            for (at, colour) in [(distracting, DISTRACTING[says]), (deciding, DECIDING[label])] {
+                let colour =
+                    colour.map(|c| (i16::from(c) + rng.random_range(-JITTER..=JITTER)).clamp(0, 255) as u8);
+                for pixel in self.pixels(at, width) {
+                    (0..3).for_each(|c| image[c * pixels + pixel] = colour[c]);
+                }
+            }
+            for pixel in self.pixels(deciding, width) {
+                (0..3).for_each(|c| truth[[row, c * pixels + pixel]] = true);
+            }
+            bytes.extend(image);
+            labels.push(label);
+        }
+        let classes = vec!["red".to_string(), "green".to_string()];
+        let data = Dataset::from_pixels("planted patches", backgrounds.shape(), bytes)?
+            .with_labels(labels, classes)?;
+        Ok(Planted { data, truth })
+    }
+
+    fn pixels(&self, (top, left): (usize, usize), width: usize) -> impl Iterator<Item = usize> + use<> {
+        let patch = self.patch;
+        (0..patch * patch).map(move |k| (top + k / patch) * width + left + k % patch)
+    }
+}
+
+/// Columns that decide, that go along, and that do neither.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct PlantedTable {
+    /// The correlation of a column that goes along with the one that decides.
+    pub correlation: f64,
+}
+
+impl Default for PlantedTable {
+    /// A correlation of 0.7.
+    fn default() -> Self {
+        Self { correlation: 0.7 }
+    }
+}
+
+/// Columns of each of the three kinds.
+const COLUMNS: usize = 4;
+
+impl PlantedTable {
+    /// So many rows, drawn by the seed.
+    ///
+    /// # Errors
+    /// If the correlation is none.
+    pub fn make(&self, rows: usize, seed: u64) -> Result<Planted> {
+        if !(-1.0..=1.0).contains(&self.correlation) {
+            return Err(Error::Setting {
+                name: "the correlation",
+                value: self.correlation.to_string(),
+                needs: "it lies between -1 and 1",
+                hint: "0.7",
+            });
+        }
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let mut normal = || -> f64 { StandardNormal.sample(&mut rng) };
+        let mut values = Array2::<f32>::zeros((rows, 3 * COLUMNS));
+        let mut labels = Vec::with_capacity(rows);
+        for mut row in values.rows_mut() {
+            let active: [f64; COLUMNS] = std::array::from_fn(|_| normal());
+            let along =
+                active.map(|a| self.correlation * a + (1.0 - self.correlation.powi(2)).sqrt() * normal());
+            let noise: [f64; COLUMNS] = std::array::from_fn(|_| normal());
+            let all = active.iter().chain(&along).chain(&noise);
+            row.iter_mut().zip(all).for_each(|(to, value)| *to = *value as f32);
+            labels.push(usize::from(active[0] - active[1] + 2.0 * active[2] * active[3] > 0.0));
+        }
+        let classes = vec!["no".to_string(), "yes".to_string()];
+        let data = Dataset::from_rows("planted columns", &[3 * COLUMNS], values.view())?
+            .with_labels(labels, classes)?;
+        let truth = Array2::from_shape_fn((rows, 3 * COLUMNS), |(_, column)| column < COLUMNS);
+        Ok(Planted { data, truth })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn backgrounds() -> Dataset {
+        let pixels = (0..2 * 3 * 16 * 16).map(|i| (i * 7 % 251) as u8).collect();
+        Dataset::from_pixels("grey", &[3, 16, 16], pixels).unwrap()
+    }
+
+    #[test]
+    fn the_colour_of_the_true_patch_is_the_label_and_that_of_the_other_agrees_as_often_as_asked() {
+        let maker = PlantedImages { patch: 4, agreement: 0.75 };
+        let planted = maker.make(&backgrounds(), 400, 3).unwrap();
+        let (rows, labels) = (planted.data.to_f32().unwrap(), planted.data.labels().unwrap());
+        let mut agreed = 0;
+        for (i, label) in labels.iter().enumerate() {
+            let truth = planted.truth.row(i);
+            assert_eq!(truth.iter().filter(|t| **t).count(), 3 * 16);
+            let at = truth.iter().position(|t| *t).unwrap();
+            let (red, green) = (rows[[i, at]], rows[[i, 256 + at]]);
+            assert_eq!(usize::from(green > red), *label, "image {i}");
+            // Blue patches are the only places where blue is far above both.
+            let blue = (0..256)
+                .any(|p| rows[[i, 512 + p]] > 0.75 && rows[[i, p]] < 0.26 && rows[[i, 256 + p]] < 0.34);
+            agreed += usize::from(blue == (*label == 0));
+        }
+        assert!((agreed as f64 / 400.0 - 0.75).abs() < 0.08, "{agreed}");
+        assert!(labels.iter().sum::<usize>().abs_diff(200) < 40);
+        let again = maker.make(&backgrounds(), 400, 3).unwrap();
+        assert_eq!(again.data.fingerprint(), planted.data.fingerprint());
+        assert!(PlantedImages { patch: 9, ..maker }.make(&backgrounds(), 1, 0).is_err());
+    }
+
+    #[test]
+    fn active_columns_decide_and_correlated_ones_go_along() {
+        let planted = PlantedTable { correlation: 0.6 }.make(4000, 1).unwrap();
+        let (rows, labels) = (planted.data.to_f32().unwrap(), planted.data.labels().unwrap());
+        let column = |k: usize| rows.column(k).iter().map(|v| f64::from(*v)).collect::<Vec<_>>();
+        let correlation = |a: usize, b: usize| crate::evaluate::pearson(&column(a), &column(b)).unwrap();
+        for k in 0..COLUMNS {
+            assert!((correlation(k, COLUMNS + k) - 0.6).abs() < 0.05);
+            assert!(correlation(k, 2 * COLUMNS + k).abs() < 0.06);
+        }
+        for (row, label) in rows.rows().into_iter().zip(labels) {
+            assert_eq!(usize::from(row[0] - row[1] + 2.0 * row[2] * row[3] > 0.0), label);
+        }
+        assert!(planted.truth.rows().into_iter().all(|t| t.iter().filter(|t| **t).count() == COLUMNS));
+    }
+}

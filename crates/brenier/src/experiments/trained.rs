@@ -1,0 +1,129 @@
+//! Networks that experiments train themselves, each in a folder of its own below that of the results.
+//!
+//! A training that was interrupted goes on from its checkpoint; one that is finished is loaded. Whoever calls claims
+//! the folder for its settings first, so that nothing of another run is taken.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use onnx_grad::Model;
+
+use super::{Store, Tell};
+use crate::data::Dataset;
+use crate::engine::EngineConfig;
+use crate::flow::{OnnxFlow, TrainConfig};
+use crate::predictor::{OnnxPredictor, PredictorConfig};
+use crate::runs::{
+    ClassifierRun, Event, FlowRun, Outcome, ReflowRun, reflow, train_classifier, train_generator,
+};
+use crate::{Error, Result};
+
+/// Why a folder is needed.
+const NEEDS: &str = "this experiment trains networks, which are kept there";
+
+/// A classifier and how good it is.
+pub(super) struct Classifier {
+    pub(super) model: OnnxPredictor,
+    pub(super) network: Model,
+    pub(super) accuracy: f64,
+}
+
+/// Trains a flow, or finds it.
+pub(super) fn flow(
+    data: &Dataset,
+    held_out: &Dataset,
+    run: &FlowRun,
+    store: &Store,
+    name: &str,
+    tell: Tell,
+) -> Result<OnnxFlow> {
+    let folder = store.require_folder(NEEDS)?.join(name);
+    let engine = &run.training.engine;
+    if let Some((model, _)) = finished(&folder, "flow.onnx") {
+        return OnnxFlow::new(model, engine);
+    }
+    let made = train_generator(data, held_out, None, None, run, &folder, &mut watch(name, tell))?;
+    OnnxFlow::new(made.model.ok_or_else(stopped)?, engine)
+}
+
+/// Trains the next level of a flow, or finds it.
+pub(super) fn next_level(
+    first: &OnnxFlow,
+    data: &Dataset,
+    held_out: &Dataset,
+    run: &ReflowRun,
+    store: &Store,
+    name: &str,
+    tell: Tell,
+) -> Result<OnnxFlow> {
+    let folder = store.require_folder(NEEDS)?.join(name);
+    let engine = &run.training.engine;
+    if let Some((model, _)) = finished(&folder, "flow.onnx") {
+        return OnnxFlow::new(model, engine);
+    }
+    let made = reflow(first, data, held_out, None, run, &folder, &mut watch(name, tell))?;
+    OnnxFlow::new(made.model.ok_or_else(stopped)?, engine)
+}
+
+/// Trains a classifier, or finds it.
+pub(super) fn classifier(
+    data: &Dataset,
+    held_out: &Dataset,
+    run: &ClassifierRun,
+    store: &Store,
+    name: &str,
+    tell: Tell,
+) -> Result<Classifier> {
+    let folder = store.require_folder(NEEDS)?.join(name);
+    let (network, outcome) = match finished(&folder, "classifier.onnx") {
+        Some(found) => found,
+        None => {
+            let (outcome, model) =
+                train_classifier(data, held_out, None, run, &folder, &mut watch(name, tell))?;
+            (model.ok_or_else(stopped)?, outcome)
+        }
+    };
+    let config = PredictorConfig { engine: run.training.engine.clone(), ..PredictorConfig::default() };
+    let accuracy = outcome.accuracy.unwrap_or(0.0);
+    Ok(Classifier { model: OnnxPredictor::new(&network, &config)?, network, accuracy })
+}
+
+/// A training of so many steps whose averages and warm-up go with them.
+pub(super) fn training(steps: u64, batch: usize, seed: u64, engine: &EngineConfig) -> TrainConfig {
+    TrainConfig {
+        steps,
+        batch,
+        learning_rate: 2e-3,
+        warmup_steps: (steps / 10).min(200),
+        ema_decay: 1.0 - 10.0 / steps.max(20) as f64,
+        checkpoint_every: 200,
+        log_every: (steps / 5).max(1),
+        seed,
+        engine: engine.clone(),
+        ..TrainConfig::default()
+    }
+}
+
+/// The network and the outcome of a run that came to its end.
+fn finished(folder: &Path, file: &str) -> Option<(Model, Outcome)> {
+    let outcome = std::fs::read(folder.join("quality.json")).ok()?;
+    Some((Model::load(folder.join(file)).ok()?, serde_json::from_slice(&outcome).ok()?))
+}
+
+fn watch<'a>(name: &'a str, tell: Tell<'a>) -> impl FnMut(Event) -> ControlFlow<()> + 'a {
+    move |event| {
+        match event {
+            Event::Training(p, total) => {
+                tell(&format!("{name}: step {} of {total}, loss {:.4}", p.step, p.loss))
+            }
+            Event::Pairs(done, total) if done == total => tell(&format!("{name}: {total} pairs")),
+            Event::Pairs(..) | Event::Measuring => {}
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// No watch here stops a run, so none ends without its network.
+fn stopped() -> Error {
+    Error::Training { reason: "it ended without a network".to_string(), remedy: "start it again" }
+}

@@ -94,6 +94,9 @@ pub(crate) struct Explain {
     engine: EngineArgs,
 }
 
+/// Explanations that are printed one by one although they are in files too.
+const LINES: usize = 24;
+
 /// What one method gave.
 struct Run {
     name: String,
@@ -149,7 +152,12 @@ pub(crate) fn run(args: &Explain) -> Result<()> {
         }
         runs.push(Run { name, explanations, stills });
     }
+    let lines: usize = runs.iter().map(|run| run.explanations.len()).sum();
     let printed = match args.format {
+        Format::Text if args.output.is_some() && lines > LINES => format!(
+            "{}\na certificate for each explanation is in explanations.jsonl, and in the report\n",
+            table::by_method(&runs)?
+        ),
         Format::Text => table::text(&runs, &classes)?,
         Format::Json => {
             let certificates: Vec<_> =
@@ -163,7 +171,7 @@ pub(crate) fn run(args: &Explain) -> Result<()> {
         }
         let file = folder.join("report.html");
         let report = Report { features, classes, ..Report::default() };
-        let report = page::report(args, runs, names.len(), report);
+        let report = page::report(args, runs, names.len(), report).with_metrics_in(folder)?;
         report.save_description(folder)?;
         report.save(&file)?;
         print_progress(&format!("wrote {}", file.display()));

@@ -44,6 +44,15 @@ impl Report {
         write_whole(&path, &json)
     }
 
+    /// The same with the table of metrics that an evaluation has left in the folder, where it has none itself.
+    pub fn with_metrics_in(mut self, folder: &Path) -> Result<Report> {
+        let path = folder.join(DESCRIPTION);
+        if self.metrics.is_none() && path.exists() {
+            self.metrics = description(&path)?.metrics;
+        }
+        Ok(self)
+    }
+
     /// The report of a folder in which explanations were saved; it shows the first `limit` examples.
     ///
     /// # Errors
@@ -288,6 +297,9 @@ mod tests {
         described.save_description(folder.path()).unwrap();
         // A later run of another kind keeps what it does not know.
         Report { title: "T".into(), ..Report::default() }.save_description(folder.path()).unwrap();
+
+        let later = Report { title: "T".into(), ..Report::default() }.with_metrics_in(folder.path()).unwrap();
+        assert_eq!(later.metrics, described.metrics);
 
         let found = Report::open(folder.path(), 9).unwrap();
         assert_eq!((found.title.as_str(), found.classes.len(), &found.shape[..]), ("T", 2, &[2][..]));

@@ -1,4 +1,4 @@
-//! The summary for people: a line for each explanation.
+//! The summary for people: a line for each explanation, or for each method where that would be too many.
 
 use std::fmt::Write;
 
@@ -45,6 +45,41 @@ pub(super) fn text(runs: &[Run], classes: &[String]) -> Result<String> {
             c.gradient_evaluations,
             c.score_evaluations
         )?;
+    }
+    Ok(out)
+}
+
+/// A line for each method: how many explanations pass, and why the others do not.
+pub(super) fn by_method(runs: &[Run]) -> Result<String> {
+    let mut out = String::new();
+    let width = runs.iter().map(|run| run.name.len()).max().unwrap_or(0).max("method".len());
+    writeln!(
+        out,
+        "{:width$}  {:>8}  {:>15}  {:>9}  verdict",
+        "method", "examples", "median residual", "gradients"
+    )?;
+    for run in runs {
+        let certificates: Vec<_> = run.explanations.iter().map(|e| &e.certificate).collect();
+        let mut residuals: Vec<f64> =
+            certificates.iter().filter_map(|c| c.completeness?.relative_residual).collect();
+        residuals.sort_by(f64::total_cmp);
+        let residual =
+            residuals.get(residuals.len() / 2).map_or("-".to_string(), |r| format!("{:.3} %", 100.0 * r));
+        let gradients: usize = certificates.iter().map(|c| c.gradient_evaluations).sum();
+        let gradients = gradients as f64 / certificates.len().max(1) as f64;
+        let warned: Vec<&Vec<String>> = certificates
+            .iter()
+            .filter_map(|c| match &c.verdict {
+                Verdict::Pass => None,
+                Verdict::Warn { reasons } => Some(reasons),
+            })
+            .collect();
+        let verdict = match warned.first().and_then(|reasons| reasons.first()) {
+            None => "all pass".to_string(),
+            Some(reason) => format!("{} warn, the first: {reason}", warned.len()),
+        };
+        let count = certificates.len();
+        writeln!(out, "{:width$}  {count:>8}  {residual:>15}  {gradients:>9.0}  {verdict}", run.name)?;
     }
     Ok(out)
 }

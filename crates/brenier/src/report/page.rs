@@ -42,6 +42,9 @@ pub struct Report {
     pub examples: Vec<ReportExample>,
     /// A table of methods by metrics, where there is one.
     pub metrics: Option<ReportTable>,
+    /// The folders of the methods, in the order in which they are shown.
+    #[serde(default)]
+    pub parts: Vec<String>,
 }
 
 /// One input with what every method says of it.
@@ -162,7 +165,9 @@ impl Report {
 
 fn page_method((explanation, frames): &(Explanation, Option<Frames>), scale: f64) -> Result<PageMethod<'_>> {
     let errors = explanation.standard_errors.as_ref().map(|e| packed(e.view(), 2)).transpose()?;
-    let frames = frames.as_ref().map(page_frames).transpose()?;
+    // A picture needs no more than a screen shows; the numbers of a table are read.
+    let bytes = if explanation.shape.len() == 3 { 1 } else { 2 };
+    let frames = frames.as_ref().map(|frames| page_frames(frames, bytes)).transpose()?;
     Ok(PageMethod {
         certificate: &explanation.certificate,
         values: packed(explanation.values.view(), 2)?,
@@ -172,9 +177,10 @@ fn page_method((explanation, frames): &(Explanation, Option<Frames>), scale: f64
     })
 }
 
-fn page_frames(frames: &Frames) -> Result<PageFrames<'_>> {
-    let flat =
-        |array: &ndarray::Array2<f64>| packed(ndarray::Array1::from_iter(array.iter().copied()).view(), 1);
+fn page_frames(frames: &Frames, bytes: u8) -> Result<PageFrames<'_>> {
+    let flat = |array: &ndarray::Array2<f64>| {
+        packed(ndarray::Array1::from_iter(array.iter().copied()).view(), bytes)
+    };
     Ok(PageFrames {
         times: &frames.times,
         scores: frames.scores.to_vec(),

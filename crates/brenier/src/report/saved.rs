@@ -2,9 +2,9 @@
 //!
 //! - `report.json`: title, facts, names of features and classes, the table of metrics;
 //! - `explanations.npz` and `.jsonl`, in the folder itself or in a folder for each method;
-//! - `stills.npz` beside them: the paths as pictures, in 256 steps, which is what the page shows. `rows` says which
+//! - `stills.npz` beside them: the paths as pictures, rounded to 65,536 steps. `rows` says which
 //!   explanations they belong to; `times`, `scores` and `sums` are `[stills, frames]`, `states` and `credit`
-//!   `[stills, frames, features]` in bytes between the two numbers of `state_range` and `credit_range`.
+//!   `[stills, frames, features]` in steps between the two numbers of `state_range` and `credit_range`.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use ndarray::{Array1, Array2, Array3, ArrayD, Axis, Ix1, Ix2, Ix3, OwnedRepr};
 use ndarray_npy::{NpzReader, ReadableElement};
 
 use super::page::{Report, ReportExample};
-use super::steps::{from_steps, steps};
+use super::steps::{from_steps, steps, wide};
 use crate::attribute::{Certificate, Explanation, Frames};
 use crate::error::{Error, Result};
 use crate::whole_file::{Failure, Packing, make_folder, write_arrays, write_whole};
@@ -37,6 +37,7 @@ impl Report {
             features: names(&self.features, before.features),
             classes: names(&self.classes, before.classes),
             metrics: self.metrics.clone().or(before.metrics),
+            parts: names(&self.parts, before.parts),
             ..Report::default()
         };
         let json = serde_json::to_vec_pretty(&whole)
@@ -64,7 +65,7 @@ impl Report {
             false => Report { title: "Explanations".to_string(), ..Report::default() },
         };
         let mut all = Vec::new();
-        for part in parts(folder)? {
+        for part in parts(folder, &report.parts)? {
             let explanations = load_explanations(&part)?;
             let mut stills: Vec<Option<Frames>> = vec![None; explanations.len()];
             if part.join(STILLS).exists() {
@@ -110,8 +111,8 @@ fn description(path: &Path) -> Result<Report> {
     read(path, |path| Ok(serde_json::from_slice(&std::fs::read(path)?)?))
 }
 
-/// The folder itself, or those in it, that hold explanations; by name.
-fn parts(folder: &Path) -> Result<Vec<PathBuf>> {
+/// The folder itself, or those in it, that hold explanations; in this order, others after them by name.
+fn parts(folder: &Path, order: &[String]) -> Result<Vec<PathBuf>> {
     let holds = |path: &PathBuf| path.join(ARRAYS).is_file();
     let mut found: Vec<PathBuf> = vec![folder.to_owned()];
     let inside: Vec<PathBuf> = read(folder, |path| {
@@ -119,7 +120,11 @@ fn parts(folder: &Path) -> Result<Vec<PathBuf>> {
     })?;
     found.extend(inside);
     found.retain(holds);
-    found.sort();
+    let place = |path: &Path| {
+        let name = path.file_name().map(|name| name.to_string_lossy());
+        order.iter().position(|part| Some(part.as_str()) == name.as_deref()).unwrap_or(order.len())
+    };
+    found.sort_by(|a, b| place(a).cmp(&place(b)).then_with(|| a.cmp(b)));
     Ok(found)
 }
 
@@ -177,7 +182,7 @@ pub fn save_stills(folder: &Path, stills: &[Option<Frames>]) -> Result<()> {
     let mut times = Array2::zeros((count, frames));
     let mut scores = Array2::zeros((count, frames));
     let mut sums = Array2::zeros((count, frames));
-    let mut states: (Array3<u8>, Array2<f64>) =
+    let mut states: (Array3<u16>, Array2<f64>) =
         (Array3::zeros((count, frames, features)), Array2::zeros((count, 2)));
     let mut credit = states.clone();
     for (k, (_, still)) in there.iter().enumerate() {
@@ -187,11 +192,11 @@ pub fn save_stills(folder: &Path, stills: &[Option<Frames>]) -> Result<()> {
         sums.row_mut(k).assign(&still.sums);
         for (from, into) in [(&still.states, &mut states), (&still.credit, &mut credit)] {
             let flat: Array1<f64> = from.iter().copied().collect();
-            let found = steps(flat.view(), 1)?;
+            let found = steps(flat.view(), 2)?;
             into.0
                 .index_axis_mut(Axis(0), k)
                 .iter_mut()
-                .zip(found.data)
+                .zip(wide(&found.data))
                 .for_each(|(place, step)| *place = step);
             into.1.row_mut(k).assign(&ndarray::array![found.low, found.high]);
         }
@@ -219,15 +224,15 @@ fn load_stills(folder: &Path) -> Result<Vec<(usize, Frames)>> {
         let scores = array::<f64, Ix2>(&mut npz, "scores")?;
         let sums = array::<f64, Ix2>(&mut npz, "sums")?;
         let mut quantised = |name: &str, range: &str| -> std::result::Result<Vec<Array2<f64>>, Failure> {
-            let bytes = array::<u8, Ix3>(&mut npz, name)?;
+            let bytes = array::<u16, Ix3>(&mut npz, name)?;
             let range = array::<f64, Ix2>(&mut npz, range)?;
             if bytes.dim().0 != rows.len() || bytes.dim().1 != times.ncols() || range.dim() != (rows.len(), 2)
             {
                 return Err(format!("its array '{name}' does not fit the others").into());
             }
-            let one = |(k, still): (usize, ndarray::ArrayView2<u8>)| {
-                let flat: Vec<u8> = still.iter().copied().collect();
-                from_steps(&flat, range[[k, 0]], range[[k, 1]]).into_shape_with_order(still.dim())
+            let one = |(k, still): (usize, ndarray::ArrayView2<u16>)| {
+                from_steps(still.iter().copied(), range[[k, 0]], range[[k, 1]])
+                    .into_shape_with_order(still.dim())
             };
             Ok(bytes.outer_iter().enumerate().map(one).collect::<std::result::Result<_, _>>()?)
         };
@@ -287,11 +292,15 @@ mod tests {
         let part = folder.path().join("ig");
         save_explanations(&part, &[made.clone(), made.clone()]).unwrap();
         save_stills(&part, &[None, Some(still.clone())]).unwrap();
+        let mut other = made.clone();
+        other.certificate.method = "gradient".to_string();
+        save_explanations(&folder.path().join("gradient"), std::slice::from_ref(&other)).unwrap();
         let metrics = ReportTable { columns: vec!["method".into()], rows: vec![("ig".into(), vec![])] };
         let described = Report {
             title: "T".into(),
             classes: vec!["no".into(), "yes".into()],
             metrics: Some(metrics.clone()),
+            parts: vec!["ig".into(), "gradient".into()],
             ..Report::default()
         };
         described.save_description(folder.path()).unwrap();
@@ -306,12 +315,13 @@ mod tests {
         assert_eq!(found.metrics, Some(metrics));
         assert_eq!(found.examples.len(), 2);
         assert_eq!(found.examples[1].name, "<b>");
-        let [(first, None), (second, Some(frames))] = &found.examples[1].explanations[..] else {
+        let [(first, None), (second, Some(frames)), (third, None)] = &found.examples[1].explanations[..]
+        else {
             panic!("the stills belong to the second explanation");
         };
-        assert_eq!((first, second), (&made, &made));
+        assert_eq!((first, second, third), (&made, &made, &other));
         assert_eq!((&frames.times, &frames.scores, &frames.sums), (&still.times, &still.scores, &still.sums));
-        assert!((&frames.credit - &still.credit).iter().all(|d| d.abs() < 6.0 / 255.0));
+        assert!((&frames.credit - &still.credit).iter().all(|d| d.abs() < 6.0 / 65_535.0));
         assert!(Report::open(folder.path(), 1).unwrap().examples.is_empty());
     }
 }

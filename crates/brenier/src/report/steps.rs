@@ -38,9 +38,14 @@ pub(super) fn steps(values: ArrayView1<f64>, bytes: u8) -> Result<Steps> {
     Ok(Steps { low, high, data })
 }
 
-/// The numbers behind steps of one byte.
-pub(super) fn from_steps(data: &[u8], low: f64, high: f64) -> Array1<f64> {
-    data.iter().map(|&step| low + f64::from(step) * (high - low) / 255.0).collect()
+/// The numbers behind steps of two bytes.
+pub(super) fn from_steps(steps: impl Iterator<Item = u16>, low: f64, high: f64) -> Array1<f64> {
+    steps.map(|step| low + f64::from(step) * (high - low) / 65_535.0).collect()
+}
+
+/// Two bytes as one step.
+pub(super) fn wide(data: &[u8]) -> impl Iterator<Item = u16> + '_ {
+    data.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]]))
 }
 
 #[cfg(test)]
@@ -51,15 +56,14 @@ mod tests {
     #[test]
     fn numbers_come_back_to_within_a_step() {
         let values = array![-1.5, 0.0, 0.25, 3.0];
-        let wide = steps(values.view(), 2).unwrap();
-        for (k, value) in values.iter().enumerate() {
-            let step = f64::from(u16::from_le_bytes([wide.data[2 * k], wide.data[2 * k + 1]]));
-            let found = wide.low + step * (wide.high - wide.low) / 65_535.0;
-            assert!((found - value).abs() <= 0.51 * 4.5 / 65_535.0, "{found} {value}");
-        }
         let Steps { low, high, data } = steps(values.view(), 1).unwrap();
-        let found = from_steps(&data, low, high);
-        assert!((found - &values).iter().all(|d| d.abs() <= 0.51 * 4.5 / 255.0));
+        for (step, value) in data.iter().zip(&values) {
+            let found = low + f64::from(*step) * (high - low) / 255.0;
+            assert!((found - value).abs() <= 0.51 * 4.5 / 255.0, "{found} {value}");
+        }
+        let Steps { low, high, data } = steps(values.view(), 2).unwrap();
+        let found = from_steps(wide(&data), low, high);
+        assert!((found - &values).iter().all(|d| d.abs() <= 0.51 * 4.5 / 65_535.0));
         assert!(steps(array![f64::NAN].view(), 2).is_err());
     }
 }

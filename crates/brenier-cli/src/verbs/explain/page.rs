@@ -56,7 +56,8 @@ pub(super) fn report(args: &Explain, runs: Vec<Run>, inputs: usize, report: Repo
         facts.extend(certificate.model_hash.iter().map(|hash| ("model hash".to_string(), hash.clone())));
     }
     let title = format!("Explanations of {}", args.model.model.display());
-    let mut report = Report { title, facts, ..report };
+    let parts = runs.iter().map(|run| run.name.clone()).collect();
+    let mut report = Report { title, facts, parts, ..report };
     let shown = runs.into_iter().flat_map(|run| {
         let stills = run.stills.into_iter().chain(std::iter::repeat(None));
         run.explanations.into_iter().zip(stills)

@@ -55,7 +55,7 @@ await check("the scrubber moves the picture and the numbers, by mouse and by key
   const [before, said] = [await state(), await numbers()];
   assert.match(said, /^time 1\.00: score /);
   await slider.fill("0");
-  assert.match(await numbers(), /^time 0\.00: score .*, credit so far 0$/);
+  assert.match(await numbers(), /^time 0\.00: score .*, credit so far about 0$/);
   assert.notEqual(await state(), before);
   await slider.focus();
   await page.keyboard.press("ArrowRight");

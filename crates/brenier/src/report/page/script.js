@@ -68,8 +68,8 @@
 
   const verdict = (certificate) => {
     const { kind, reasons } = certificate.verdict;
-    const text = kind === "pass" ? "pass" : `warn: ${reasons.join("; ")}`;
-    return make("span", { class: `verdict ${kind}` }, text);
+    const word = make("span", { class: `verdict ${kind}` }, kind);
+    return kind === "pass" ? [word] : [word, make("p", { class: "reasons" }, reasons.join("; "))];
   };
   const facts = (certificate) => {
     const list = make("dl");
@@ -162,7 +162,7 @@
       const k = Number(slider.value);
       show(k);
       move(k);
-      numbers.textContent = `time ${frames.times[k].toFixed(2)}: score ${short(frames.scores[k])}, credit so far ${short(frames.sums[k])}`;
+      numbers.textContent = `time ${frames.times[k].toFixed(2)}: score ${short(frames.scores[k])}, credit so far about ${short(frames.sums[k])}`;
     };
     slider.addEventListener("input", update);
     update();
@@ -181,7 +181,7 @@
       row.append(make("figure", {}, picture, make("figcaption", {}, "input")));
     }
     methods.forEach((method, i) => {
-      const caption = make("figcaption", {}, ...(images ? [colourBar(method.scale)] : []), make("strong", {}, method.certificate.method), " ", verdict(method.certificate), facts(method.certificate));
+      const caption = make("figcaption", {}, ...(images ? [colourBar(method.scale)] : []), make("strong", {}, method.certificate.method), " ", ...verdict(method.certificate), facts(method.certificate));
       if (images) {
         const picture = canvas(`credit by ${method.certificate.method}`);
         paintCredit(picture, summed(maps[i]), method.scale);

@@ -14,7 +14,7 @@ use crate::engine::EngineConfig;
 use crate::flow::{OnnxFlow, TrainConfig};
 use crate::predictor::{OnnxPredictor, PredictorConfig};
 use crate::runs::{
-    ClassifierRun, Event, FlowRun, Outcome, ReflowRun, reflow, train_classifier, train_generator,
+    ClassifierRun, Event, FlowRun, Generated, Outcome, ReflowRun, reflow, train_classifier, train_generator,
 };
 use crate::{Error, Result};
 
@@ -37,13 +37,9 @@ pub(super) fn flow(
     name: &str,
     tell: Tell,
 ) -> Result<OnnxFlow> {
-    let folder = store.require_folder(NEEDS)?.join(name);
-    let engine = &run.training.engine;
-    if let Some((model, _)) = finished(&folder, "flow.onnx") {
-        return OnnxFlow::new(model, engine);
-    }
-    let made = train_generator(data, held_out, None, None, run, &folder, &mut watch(name, tell))?;
-    OnnxFlow::new(made.model.ok_or_else(stopped)?, engine)
+    kept(store, name, &run.training.engine, |folder| {
+        train_generator(data, held_out, None, None, run, folder, &mut watch(name, tell))
+    })
 }
 
 /// Trains the next level of a flow, or finds it.
@@ -56,13 +52,24 @@ pub(super) fn next_level(
     name: &str,
     tell: Tell,
 ) -> Result<OnnxFlow> {
+    kept(store, name, &run.training.engine, |folder| {
+        reflow(first, data, held_out, None, run, folder, &mut watch(name, tell))
+    })
+}
+
+/// The flow in a folder of the store, or the one that is made there.
+fn kept(
+    store: &Store,
+    name: &str,
+    engine: &EngineConfig,
+    make: impl FnOnce(&Path) -> Result<Generated>,
+) -> Result<OnnxFlow> {
     let folder = store.require_folder(NEEDS)?.join(name);
-    let engine = &run.training.engine;
-    if let Some((model, _)) = finished(&folder, "flow.onnx") {
-        return OnnxFlow::new(model, engine);
-    }
-    let made = reflow(first, data, held_out, None, run, &folder, &mut watch(name, tell))?;
-    OnnxFlow::new(made.model.ok_or_else(stopped)?, engine)
+    let model = match finished(&folder, "flow.onnx") {
+        Some((model, _)) => model,
+        None => make(&folder)?.model.ok_or_else(stopped)?,
+    };
+    OnnxFlow::new(model, engine)
 }
 
 /// Trains a classifier, or finds it.

@@ -16,7 +16,7 @@ pub(crate) struct Args {
     #[arg(short, long, global = true)]
     pub(crate) quiet: bool,
     /// Take flags from a TOML file: `method = ["ig", "transport"]` for --method ig,transport, for every verb or under
-    /// its name, such as [explain]; flags that are typed win
+    /// its name, such as `[explain]`; flags that are typed win
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 }

@@ -25,6 +25,9 @@ pub(crate) struct Demo {
     /// The folder that everything is written to
     #[arg(short, long, value_name = "DIR", default_value = "brenier-demo")]
     output: PathBuf,
+    /// How many held-out images are explained; twice as many are evaluated
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=50))]
+    images: u32,
     /// Train the classifier, the flows and the diffusion model instead of taking those in the program
     #[arg(long)]
     from_scratch: bool,
@@ -50,11 +53,14 @@ pub(crate) fn run(demo: &Demo) -> Result<()> {
     let models = |line: Line| line.flag("-m", &classifier).flag("-f", &flow).flag("-f", &diffusion);
     let images = || at("images");
     let results = at(if demo.from_scratch { "report-from-scratch" } else { "report" });
-    models(Line::new("evaluate").file(&images()).words("--part test -n 16").flag("--methods", METHODS))
+    let [shown, measured] = [demo.images, 2 * demo.images].map(|count| count.to_string());
+    models(Line::new("evaluate").file(&images()).words("--part test").flag("-n", measured))
+        .flag("--methods", METHODS)
         .flag("--metrics", METRICS)
         .flag("-o", &results)
         .run()?;
-    models(Line::new("explain").file(&images()).words("--part test --limit 8").flag("--method", METHODS))
+    models(Line::new("explain").file(&images()).words("--part test").flag("--limit", shown))
+        .flag("--method", METHODS)
         .flag("-o", &results)
         .words("--force")
         .run()?;
@@ -100,10 +106,11 @@ fn train(folder: &Path) -> Result<[PathBuf; 3]> {
 
 /// Writes files into a folder, which is made where it is missing.
 fn unpack(folder: &Path, files: &[Asset]) -> Result<()> {
-    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let hint = "hint: name a folder that can be written to with -o";
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}\n{hint}", folder.display()))?;
     for (name, bytes) in files {
         let file = folder.join(name);
-        std::fs::write(&file, bytes).with_context(|| format!("cannot write {}", file.display()))?;
+        std::fs::write(&file, bytes).with_context(|| format!("cannot write {}\n{hint}", file.display()))?;
     }
     Ok(())
 }

@@ -1,0 +1,39 @@
+//! The demo, with what is inside the program, in a folder that knows nothing of the repository.
+
+#![allow(clippy::unwrap_used)]
+
+use std::process::Command;
+
+#[test]
+fn the_demo_explains_embedded_images_and_can_be_run_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = || {
+        let output = Command::new(env!("CARGO_BIN_EXE_brenier"))
+            .args(["demo", "--images", "1", "-o", "demo"])
+            .current_dir(folder.path())
+            .output()
+            .unwrap();
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{told}");
+        (String::from_utf8(output.stdout).unwrap(), told)
+    };
+    let (table, told) = run();
+    for verb in ["evaluate", "explain"] {
+        assert!(told.contains(&format!("$ brenier {verb} demo/images")), "{told}");
+    }
+    for method in ["transport", "ig", "ddim", "grad-cam"] {
+        // A row of the evaluation, and one of the explanations.
+        assert_eq!(
+            table.lines().filter(|line| line.starts_with(&format!("{method} "))).count(),
+            2,
+            "{table}"
+        );
+    }
+    let page = std::fs::read_to_string(folder.path().join("demo/report/report.html")).unwrap();
+    for part in ["Ankle boot", "insertion-zero", "t10k-images-idx3-ubyte.gz#0"] {
+        assert!(page.contains(part), "{part}");
+    }
+    assert!(folder.path().join("demo/report/heatmaps/0000-transport-target9.png").exists());
+    // What was measured is kept, and the numbers are the same.
+    assert_eq!(run().0, table);
+}

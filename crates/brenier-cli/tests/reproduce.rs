@@ -111,3 +111,14 @@ fn wrong_usage_is_2_and_failure_is_1() {
     assert!(failed.stdout.is_empty());
     assert!(String::from_utf8_lossy(&failed.stderr).starts_with("error: cannot create the folder"));
 }
+
+#[test]
+fn experiments_on_images_say_what_they_miss() {
+    let done = brenier(&["reproduce", "completeness"]);
+    assert_eq!(done.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert!(said.contains("needs images") && said.contains("hint: name CIFAR-10's folder"), "{said}");
+    let done = brenier(&["reproduce", "stability", "--data", "no-such-folder"]);
+    assert!(String::from_utf8_lossy(&done.stderr).contains("there is no such file or folder"));
+    assert_eq!(brenier(&["reproduce", "action", "-n", "0"]).status.code(), Some(2));
+}

@@ -17,6 +17,9 @@ mod trained;
 
 use serde::{Deserialize, Serialize};
 
+use crate::attribute::{Method, Settings, Transport};
+use crate::{Result, Rule};
+
 pub use planted::{PlantedConfig, planted};
 pub use qualitative::{QualitativeConfig, qualitative};
 pub use stability::{StabilityConfig, stability};
@@ -74,6 +77,15 @@ impl Row {
 
 /// Who is told, a line at a time, what a long experiment has done.
 pub type Tell<'a> = &'a mut dyn FnMut(&str);
+
+/// The rule of experiments that compare paths, not rules: the paper's number of gradients, in better places. The adaptive
+/// rule would spend most on the paths that are worst.
+const RULE: Rule = Rule::GaussLegendre { nodes: 50 };
+
+/// Transport with that rule.
+fn transport() -> Result<Method> {
+    Method::new(Transport::NAME, &Settings { rule: Some(RULE), ..Settings::default() })
+}
 
 /// The slope of log error over log size by least squares.
 fn log_slope(sizes: &[usize], errors: &[f64]) -> f64 {

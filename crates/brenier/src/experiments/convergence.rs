@@ -11,12 +11,12 @@
 use ndarray::Array2;
 use serde::{Deserialize, Serialize};
 
-use super::{Figure, Row, Scale as Size, Store, Subject, Table, Tell, trained};
-use crate::attribute::{Context, Method};
+use super::{Figure, Row, Scale as Size, Store, Subject, Table, Tell, trained, transport};
+use crate::attribute::Context;
 use crate::data::Dataset;
 use crate::engine::EngineConfig;
 use crate::evaluate::pearson;
-use crate::flow::{NetworkConfig, OnnxFlow, UnetConfig, VelocityField};
+use crate::flow::{OnnxFlow, VelocityField};
 use crate::path::{relative_field_error, sample};
 use crate::report::{Chart, Mark, Scale, Series};
 use crate::runs::FlowRun;
@@ -64,16 +64,7 @@ pub fn train_checkpoints(
     store: &Store,
     tell: Tell,
 ) -> Result<Vec<Kept>> {
-    let network = match NetworkConfig::for_shape(data.shape()) {
-        NetworkConfig::Unet(_) => NetworkConfig::Unet(UnetConfig {
-            patch: 4,
-            width: 32,
-            multipliers: vec![1],
-            attention_at: 0,
-            ..UnetConfig::default()
-        }),
-        other => other,
-    };
+    let network = trained::small_network(data.shape(), 32);
     let mut training = trained::training(config.steps, 64, config.seed, engine);
     training.keep_every = (config.steps / 10).max(1);
     let run = FlowRun { network: Some(network), training, ..FlowRun::default() };
@@ -134,7 +125,7 @@ pub fn convergence(
     };
     let examples = subject.examples(config.examples, config.seed)?;
     let inputs = examples.inputs.view();
-    let method: Method = "transport".parse()?;
+    let method = transport()?;
     let credit = |flow: &OnnxFlow| {
         let context = Context { flows: vec![flow as &dyn VelocityField], ..Context::default() };
         method.explain_with_paths(subject.model, inputs, &examples.targets, &context)

@@ -11,9 +11,9 @@
 use ndarray::Array2;
 use serde::{Deserialize, Serialize};
 
-use super::{Figure, Row, Scale as Size, Store, Subject, Table, Tell, trained};
+use super::{Figure, Row, Scale as Size, Store, Subject, Table, Tell, trained, transport};
 use crate::Result;
-use crate::attribute::{Context, Method};
+use crate::attribute::Context;
 use crate::engine::EngineConfig;
 use crate::evaluate::{Cases, Metric};
 use crate::flow::{Coupling, NetworkConfig, OnnxFlow, TrainConfig, UnetConfig, VelocityField};
@@ -50,7 +50,14 @@ impl StabilityConfig {
         let batch = if scale == Size::Quick { 64 } else { 128 };
         StabilityConfig {
             seeds: 3,
-            network: UnetConfig { patch, width, multipliers, attention_at: 0, ..UnetConfig::default() },
+            network: UnetConfig {
+                patch,
+                width,
+                multipliers,
+                attention_at: 0,
+                highest_frequency: trained::TIME_FREQUENCY,
+                ..UnetConfig::default()
+            },
             first: trained::training(steps, batch, 0, engine),
             second: trained::training(steps / 2, batch, 0, engine),
             pairs,
@@ -156,7 +163,7 @@ fn train(
 }
 
 fn measure(subject: &Subject, inputs: &Array2<f64>, targets: &[usize], flows: &[OnnxFlow]) -> Result<Found> {
-    let method: Method = "transport".parse()?;
+    let method = transport()?;
     let (mut actions, mut credit) = (Vec::new(), Vec::new());
     for flow in flows {
         let context = Context { flows: vec![flow as &dyn VelocityField], ..Context::default() };

@@ -11,7 +11,7 @@ use onnx_grad::Model;
 use super::{Store, Tell};
 use crate::data::Dataset;
 use crate::engine::EngineConfig;
-use crate::flow::{OnnxFlow, TrainConfig};
+use crate::flow::{NetworkConfig, OnnxFlow, TrainConfig, UnetConfig};
 use crate::predictor::{OnnxPredictor, PredictorConfig};
 use crate::runs::{
     ClassifierRun, Event, FlowRun, Generated, Outcome, ReflowRun, reflow, train_classifier, train_generator,
@@ -20,6 +20,10 @@ use crate::{Error, Result};
 
 /// Why a folder is needed.
 const NEEDS: &str = "this experiment trains networks, which are kept there";
+
+/// The highest frequency at which networks that are trained here hear of the time. A short training leaves wiggles of
+/// that frequency in the field, and the solver follows each of them: 30 radians are enough for a path, and quick.
+pub(super) const TIME_FREQUENCY: f64 = 30.0;
 
 /// A classifier and how good it is.
 pub(super) struct Classifier {
@@ -108,6 +112,25 @@ pub(super) fn training(steps: u64, batch: usize, seed: u64, engine: &EngineConfi
         seed,
         engine: engine.clone(),
         ..TrainConfig::default()
+    }
+}
+
+/// A small network for rows of this shape: for images a U-Net of one level on a grid of about 8 by 8, since on fewer
+/// points its normalisations make a field that no solver follows easily.
+pub(super) fn small_network(shape: &[usize], width: usize) -> NetworkConfig {
+    match (shape, NetworkConfig::for_shape(shape)) {
+        ([_, height, across], NetworkConfig::Unet(_)) => NetworkConfig::Unet(UnetConfig {
+            patch: [4, 2]
+                .into_iter()
+                .find(|p| [height, across].iter().all(|s| *s % p == 0 && *s / p >= 8))
+                .unwrap_or(1),
+            width,
+            multipliers: vec![1],
+            attention_at: 0,
+            highest_frequency: TIME_FREQUENCY,
+            ..UnetConfig::default()
+        }),
+        (_, other) => other,
     }
 }
 

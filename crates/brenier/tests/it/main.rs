@@ -8,6 +8,7 @@ mod data_real;
 mod data_refusals;
 mod data_scaling;
 mod ddim;
+mod experiments;
 mod files;
 mod flows;
 mod gaussians;

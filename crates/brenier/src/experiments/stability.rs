@@ -50,14 +50,7 @@ impl StabilityConfig {
         let batch = if scale == Size::Quick { 64 } else { 128 };
         StabilityConfig {
             seeds: 3,
-            network: UnetConfig {
-                patch,
-                width,
-                multipliers,
-                attention_at: 0,
-                highest_frequency: trained::TIME_FREQUENCY,
-                ..UnetConfig::default()
-            },
+            network: UnetConfig { patch, width, multipliers, attention_at: 0, ..UnetConfig::default() },
             first: trained::training(steps, batch, 0, engine),
             second: trained::training(steps / 2, batch, 0, engine),
             pairs,

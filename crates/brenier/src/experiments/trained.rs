@@ -21,10 +21,6 @@ use crate::{Error, Result};
 /// Why a folder is needed.
 const NEEDS: &str = "this experiment trains networks, which are kept there";
 
-/// The highest frequency at which networks that are trained here hear of the time. A short training leaves wiggles of
-/// that frequency in the field, and the solver follows each of them: 30 radians are enough for a path, and quick.
-pub(super) const TIME_FREQUENCY: f64 = 30.0;
-
 /// A classifier and how good it is.
 pub(super) struct Classifier {
     pub(super) model: OnnxPredictor,
@@ -127,7 +123,6 @@ pub(super) fn small_network(shape: &[usize], width: usize) -> NetworkConfig {
             width,
             multipliers: vec![1],
             attention_at: 0,
-            highest_frequency: TIME_FREQUENCY,
             ..UnetConfig::default()
         }),
         (_, other) => other,

@@ -50,7 +50,7 @@ struct World {
 
 impl World {
     fn new() -> World {
-        let resnet = ResnetConfig { width: 8, multipliers: vec![1, 2], blocks: 1, groups: 4 };
+        let resnet = ResnetConfig { patch: 1, width: 8, multipliers: vec![1, 2], blocks: 1, groups: 4 };
         let network =
             ClassifierConfig::Resnet(resnet).build(&Scaling::symmetric(&SHAPE).unwrap(), 2, 5).unwrap();
         let model = OnnxPredictor::new(&network, &PredictorConfig::default()).unwrap();

@@ -21,6 +21,7 @@ use crate::output::{print_data, print_progress};
 use crate::progress::{RunProgress, StopKey};
 use crate::request::{Loaded, MethodArgs, ModelArgs, Sources, Surroundings, targets};
 use crate::verbs::explain::file_hash;
+use crate::verbs::report::SHOWN;
 
 /// Methods by metrics, for a model and data of your own
 #[derive(Debug, Args)]
@@ -224,13 +225,16 @@ fn write_files(args: &Evaluate, folder: &Path, table: &MetricTable) -> Result<()
         ("evaluation.json", table.json()?),
         ("evaluation.csv", table.csv()?),
         ("evaluation.tex", table.latex()),
-        ("report.html", report.html()?),
     ];
     for (name, text) in files {
         let file = folder.join(name);
         std::fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
         print_progress(&format!("wrote {}", file.display()));
     }
+    // Explanations that are in the folder are shown with it.
+    let page = folder.join("report.html");
+    Report::open(folder, SHOWN)?.save(&page)?;
+    print_progress(&format!("wrote {}", page.display()));
     Ok(())
 }
 

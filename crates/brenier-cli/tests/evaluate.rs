@@ -1,12 +1,13 @@
 //! `brenier evaluate`, as typed.
 #![allow(clippy::unwrap_used)]
 
+mod shared;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 use ndarray::{Array2, Array4};
-use onnx_grad::{Builder, DType, Dim, Model};
 
 fn brenier(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_brenier")).args(args).output().unwrap()
@@ -41,21 +42,8 @@ fn inputs(rows: usize) -> (tempfile::TempDir, String) {
     (folder, typed)
 }
 
-/// The flow v(x, t) = -x / (2 - t), whose paths are straight.
 fn flow(folder: &Path) -> String {
-    let mut b = Builder::new("flow");
-    let n = Dim::symbol("N");
-    let x = b.input("x", DType::F32, &[n.clone(), Dim::Known(3), Dim::Known(16), Dim::Known(16)]);
-    let t = b.input("t", DType::F32, &[n]);
-    let below = b.rsub(2.0, &t);
-    let below = b.unsqueeze(&below, &[1, 2, 3]);
-    let v = b.div(&x, &below);
-    let v = b.neg(&v);
-    b.output("v", &v);
-    let model = Model { graph: b.finish().unwrap(), ir_version: 8, opset: 18, ..Model::default() };
-    let file = folder.join("flow.onnx");
-    model.save(&file).unwrap();
-    text(&file).to_string()
+    text(&shared::halving_flow(folder)).to_string()
 }
 
 #[test]

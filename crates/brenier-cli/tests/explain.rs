@@ -1,12 +1,13 @@
 //! `brenier explain` and `brenier inspect`, as typed.
 #![allow(clippy::unwrap_used)]
 
+mod shared;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use brenier::{FieldFn, TraceConfig, load_traces, save_traces, trace};
 use ndarray::{Array2, Array4, ArrayD};
-use onnx_grad::{Builder, DType, Dim, Model};
 
 fn brenier(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_brenier")).args(args).output().unwrap()
@@ -103,20 +104,7 @@ fn saved_traces_serve_any_model() {
 #[test]
 fn a_flow_is_followed_backward() {
     let (folder, inputs) = inputs(2);
-    let mut b = Builder::new("flow");
-    let n = Dim::symbol("N");
-    let shape = [n.clone(), Dim::Known(3), Dim::Known(16), Dim::Known(16)];
-    let x = b.input("x", DType::F32, &shape);
-    let t = b.input("t", DType::F32, &[n]);
-    // v = -x / (2 - t)
-    let below = b.rsub(2.0, &t);
-    let below = b.unsqueeze(&below, &[1, 2, 3]);
-    let v = b.div(&x, &below);
-    let v = b.neg(&v);
-    b.output("v", &v);
-    let model = Model { graph: b.finish().unwrap(), ir_version: 8, opset: 18, ..Model::default() };
-    let flow = folder.path().join("flow.onnx");
-    model.save(&flow).unwrap();
+    let flow = shared::halving_flow(folder.path());
     let out = folder.path().join("out");
     let done = brenier(&[
         "explain",

@@ -6,7 +6,7 @@ use std::path::Path as FilePath;
 
 use anyhow::{Context as _, Result, bail};
 use brenier::attribute::{Allocation, Method, Transport};
-use brenier::{Explanation, Path, Polyline, Request, Score, TraceConfig, load_traces, save_traces, trace};
+use brenier::{Explanation, Path, Polyline, Request, Score, load_traces, save_traces, trace};
 use ndarray::{Array2, s};
 
 use super::Explain;
@@ -49,10 +49,10 @@ pub(super) fn given_paths(
         }
         (None, [flow]) => {
             let mut parts = Parts::new("tracing", inputs.nrows(), 1, "");
-            let config = TraceConfig::default();
             let traces = parts.round(inputs.nrows(), |part| {
                 let first = part.start;
-                trace(flow, inputs.slice(s![part, ..]), &config).map_err(|e| e.counted_from(first).into())
+                trace(flow, inputs.slice(s![part, ..]), &transport.trace)
+                    .map_err(|e| e.counted_from(first).into())
             })?;
             drop(parts);
             // They serve other models as well.

@@ -27,6 +27,9 @@ pub(super) struct NetworkArgs {
     /// Work on squares of so many pixels a side (unet), or begin with steps of so many pixels (resnet)
     #[arg(long, value_name = "PIXELS")]
     patch: Option<usize>,
+    /// The highest frequency of the time embedding, in radians per unit of time (unet, mlp; flow and ddpm)
+    #[arg(long, value_name = "RADIANS")]
+    time_frequency: Option<f64>,
 }
 
 impl NetworkArgs {
@@ -48,7 +51,8 @@ impl NetworkArgs {
                 self.refuse_levels("mlp")?;
                 let d = MlpConfig::default();
                 let (width, blocks) = (self.width.unwrap_or(d.width), self.blocks.unwrap_or(d.blocks));
-                Some(NetworkConfig::Mlp(MlpConfig { width, blocks, ..d }))
+                let highest_frequency = self.time_frequency.unwrap_or(d.highest_frequency);
+                Some(NetworkConfig::Mlp(MlpConfig { width, blocks, highest_frequency, ..d }))
             }
             "unet" => {
                 let d = UnetConfig::default();
@@ -57,6 +61,7 @@ impl NetworkArgs {
                     blocks: self.blocks.unwrap_or(d.blocks),
                     multipliers: self.levels.clone().unwrap_or(d.multipliers.clone()),
                     patch: self.patch.unwrap_or(d.patch),
+                    highest_frequency: self.time_frequency.unwrap_or(d.highest_frequency),
                     ..d
                 }))
             }
@@ -66,6 +71,9 @@ impl NetworkArgs {
     }
 
     pub(super) fn classifier(&self, shape: &[usize]) -> Result<Option<ClassifierConfig>> {
+        if self.time_frequency.is_some() {
+            bail!("--time-frequency means nothing to a classifier\nhint: leave it out");
+        }
         let kind = self.network.as_deref().unwrap_or(if shape.len() == 3 { "resnet" } else { "mlp" });
         Ok(match kind {
             "mlp" => {

@@ -8,7 +8,7 @@ use ndarray::{ArrayD, CowArray, IxDyn};
 use onnx_grad::{Attribute, DType, Graph, Model};
 use rten_tensor::Layout;
 
-use super::rten_quirks::{merge_outputs, spell_out_sign};
+use super::rten_quirks::{merge_outputs, spell_out};
 use super::signature::Signature;
 use super::{Engine, Program, Tensor, TensorView, WeightGradient};
 use crate::error::{Error, Result};
@@ -51,7 +51,7 @@ impl Engine for Rten {
 
     fn load_many(&self, model: &Model, count: usize) -> Result<Vec<Box<dyn Program>>> {
         refuse_f64(&model.graph)?;
-        let model = spell_out_sign(model)?;
+        let model = spell_out(model)?;
         let (signature, mut model) = Signature::of(&model, Rten::NAME)?;
         let places = merge_outputs(&mut model.graph);
         let load_error = |node: Option<&str>, reason: String| Error::EngineLoad {

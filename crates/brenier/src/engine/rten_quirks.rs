@@ -1,16 +1,24 @@
 //! What RTen does otherwise than ONNX says, put right before a model is loaded.
 //!
 //! - `Sign` returns 1 at 0 where ONNX has 0: it is spelled out as `sign(x) = [x > 0] - [x < 0]`.
+//! - Operators that it lacks, such as `Selu`, are spelled out in simpler ones, as they are before differentiation.
 //! - Two outputs that are the same value, such as the gradients of `a + b`, are refused: the value is
 //!   returned once and handed out twice.
 
-use onnx_grad::{Attribute, Graph, Model, Node, TensorData, shapes::Facts};
+use onnx_grad::{Attribute, Graph, Model, Node, TensorData, Treatment, coverage, lower, shapes::Facts};
 
 use crate::error::Result;
 
-/// The model without `Sign`.
-pub(super) fn spell_out_sign(model: &Model) -> Result<Model> {
+/// The model without `Sign`, and without operators that are written out elsewhere.
+pub(super) fn spell_out(model: &Model) -> Result<Model> {
     let mut model = model.clone();
+    let spelled: Vec<&str> = coverage()
+        .into_iter()
+        .filter_map(|known| (known.treatment == Treatment::SpelledOut).then_some(known.op))
+        .collect();
+    if model.graph.nodes.iter().any(|node| spelled.iter().any(|op| node.is(op))) {
+        model.graph = lower(&model.graph, &[])?;
+    }
     if model.graph.nodes.iter().any(|node| node.is("Sign")) {
         let facts = Facts::of(&model.graph)?;
         rewrite(&mut model.graph, &facts);

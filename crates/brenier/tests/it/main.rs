@@ -11,6 +11,7 @@ mod ddim;
 mod experiments;
 mod files;
 mod flows;
+mod foreign_flows;
 mod gaussians;
 mod methods;
 mod metrics;

@@ -15,7 +15,7 @@ use brenier::report::{HeatMapGround, Report, save_explanations, save_heat_maps, 
 use brenier::{Explanation, ValuePredictor, fingerprint, fingerprint_row};
 use clap::Args;
 
-use self::paths::{GivenPaths, given_paths};
+use self::paths::given_paths;
 use self::work::Work;
 use crate::args::Format;
 use crate::data_args::{DataArgs, DataPart};
@@ -130,19 +130,15 @@ pub(crate) fn run(args: &Explain) -> Result<()> {
     };
     let surroundings =
         Surroundings::read(&args.settings, &args.engine, &options, model.values(), inputs.view())?;
-    let work = Work { model: &model, surroundings: &surroundings, inputs: &inputs, rounds: &rounds };
+    let stills = args.output.is_some() && model.with_gradients().is_some();
+    let work = Work { model: &model, surroundings: &surroundings, inputs: &inputs, rounds: &rounds, stills };
     let mut runs = Vec::with_capacity(methods.len());
     for method in &methods {
         let name = method.name();
         let folder = folder(args, &name, methods.len());
         let given = given_paths(args, method, &surroundings, &inputs, folder.as_deref())?;
-        let mut explanations = work.explain(method, given.as_ref())?;
-        let stills = match (&args.output, model.with_gradients()) {
-            (Some(_), Some(score)) => {
-                page::stills(&explanations, given.as_ref().map(GivenPaths::paths), score)?
-            }
-            _ => Vec::new(),
-        };
+        let (mut explanations, stills): (Vec<_>, Vec<_>) =
+            work.explain(method, given.as_ref())?.into_iter().unzip();
         sign(args, method, model.values(), &names, &mut explanations)?;
         if let Some(folder) = folder {
             save_explanations(&folder, &explanations)?;

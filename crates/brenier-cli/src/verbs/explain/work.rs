@@ -3,13 +3,17 @@
 use std::ops::Range;
 
 use anyhow::Result;
-use brenier::Explanation;
-use brenier::attribute::Method;
+use brenier::attribute::{Frames, Method, frames};
+use brenier::{Explanation, Path};
 use ndarray::{Array2, s};
 
 use super::parts::Parts;
 use super::paths::GivenPaths;
 use crate::request::{Loaded, Surroundings};
+use crate::verbs::report::SHOWN;
+
+/// Stills of each path.
+const PIECES: usize = 20;
 
 /// What is to be explained.
 pub(super) struct Work<'a> {
@@ -18,11 +22,16 @@ pub(super) struct Work<'a> {
     pub(super) inputs: &'a Array2<f64>,
     /// The targets of all inputs, one list for each round.
     pub(super) rounds: &'a [Vec<usize>],
+    /// Whether stills of the paths are wanted.
+    pub(super) stills: bool,
 }
+
+/// An explanation, with stills of its path where the method follows one and the report shows it.
+type Shown = (Explanation, Option<Frames>);
 
 impl Work<'_> {
     /// What a method says of all inputs, the targets of one input after another.
-    pub(super) fn explain(&self, method: &Method, given: Option<&GivenPaths>) -> Result<Vec<Explanation>> {
+    pub(super) fn explain(&self, method: &Method, given: Option<&GivenPaths>) -> Result<Vec<Shown>> {
         let count = self.inputs.nrows();
         let mut parts = Parts::new("explaining", count, self.rounds.len(), &method.name());
         let mut rounds = Vec::with_capacity(self.rounds.len());
@@ -47,13 +56,34 @@ impl Work<'_> {
         given: Option<&GivenPaths>,
         part: Range<usize>,
         targets: &[usize],
-    ) -> Result<Vec<Explanation>> {
+    ) -> Result<Vec<Shown>> {
         let score = self.model.score();
-        if let Some(paths) = given {
-            return paths.explain(score, part, targets);
+        if let Some(given) = given {
+            let explanations = given.explain(score, part.clone(), targets)?;
+            return self.with_stills(explanations, &given.paths()[part]);
         }
         let context = self.surroundings.context(self.model.with_gradients(), &part);
         let inputs = self.inputs.slice(s![part.clone(), ..]);
-        Ok(method.explain(score, inputs, &targets[part], &context)?)
+        let targets = &targets[part];
+        if !self.stills {
+            return self.with_stills(method.explain(score, inputs, targets, &context)?, &[]);
+        }
+        let (explanations, paths) = method.explain_with_paths(score, inputs, targets, &context)?;
+        self.with_stills(explanations, &paths)
+    }
+
+    /// Stills for the report, of the examples that it shows.
+    fn with_stills(&self, explanations: Vec<Explanation>, paths: &[Box<dyn Path>]) -> Result<Vec<Shown>> {
+        let mut paths = paths.iter();
+        let still = |explanation: Explanation| {
+            let certificate = &explanation.certificate;
+            let path = paths.next().filter(|_| self.stills && certificate.example < SHOWN);
+            let frames = match path {
+                Some(path) => Some(frames(self.model.score(), path.as_ref(), certificate.target, PIECES)?),
+                None => None,
+            };
+            Ok((explanation, frames))
+        };
+        explanations.into_iter().map(still).collect()
     }
 }

@@ -47,9 +47,9 @@ pub struct Solver {
 }
 
 impl Default for Solver {
-    /// Dormand-Prince to a relative and absolute local error of 1e-6.
+    /// Dormand-Prince to a relative and absolute local error of 1e-5.
     fn default() -> Self {
-        Self::adaptive(1e-6)
+        Self::adaptive(1e-5)
     }
 }
 
@@ -96,7 +96,7 @@ impl Solver {
                         name: "the solver's tolerance",
                         value: format!("{relative:e} relative, {absolute:e} absolute"),
                         needs: "both must be positive and finite",
-                        hint: "1e-6 suits most flows",
+                        hint: "1e-5 suits most flows",
                     });
                 }
                 Ok(())

@@ -88,7 +88,7 @@ fn transport() -> Result<Method> {
 }
 
 /// The slope of log error over log size by least squares.
-fn log_slope(sizes: &[usize], errors: &[f64]) -> f64 {
+pub fn log_slope(sizes: &[usize], errors: &[f64]) -> f64 {
     let x: Vec<f64> = sizes.iter().map(|&n| (n as f64).ln()).collect();
     let y: Vec<f64> = errors.iter().map(|e| e.ln()).collect();
     let mean = |v: &[f64]| v.iter().sum::<f64>() / v.len() as f64;

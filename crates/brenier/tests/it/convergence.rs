@@ -1,8 +1,9 @@
 //! The observed order of every quadrature rule is the declared one, on a curve and a score with interactions.
 
+use brenier::experiments::log_slope;
 use brenier::{PathIntegral, Rule};
 
-use crate::shared::{Curve, slope, smooth_score};
+use crate::shared::{Curve, smooth_score};
 
 #[test]
 fn observed_order_is_the_declared_order_for_every_rule() {
@@ -26,7 +27,7 @@ fn observed_order_is_the_declared_order_for_every_rule() {
             })
             .collect();
         let order = make(2).order().unwrap() as f64;
-        let observed = -slope(&sizes, &errors);
+        let observed = -log_slope(&sizes, &errors);
         assert!((observed - order).abs() < 0.1, "{}: observed {observed}, declared {order}", make(2).name());
     }
 }

@@ -7,13 +7,14 @@ use brenier::attribute::{
 };
 use brenier::data::Dataset;
 use brenier::data::synthetic::{Gaussian, LinearScore, OptimalTransport, QuadraticScore, SineSum};
+use brenier::experiments::log_slope;
 use brenier::{
     Explanation, FieldFn, Line, Path, PathIntegral, Request, Rule, Score, ScoreFn, VelocityField, Verdict,
     trace,
 };
 use ndarray::{Array1, Array2, array};
 
-use crate::shared::{Counting, Curve, gaussian_noise_predictor, normal, slope, smooth_score};
+use crate::shared::{Counting, Curve, gaussian_noise_predictor, normal, smooth_score};
 
 const D: usize = 5;
 
@@ -62,7 +63,7 @@ fn smoothing_estimates_the_moments_of_the_gradient_at_the_rate_of_independent_dr
             assert!(explanation.certificate.completeness.is_none());
             errors.push(claimed.mean().unwrap());
         }
-        let rate = slope(&sizes, &errors);
+        let rate = log_slope(&sizes, &errors);
         assert!((rate + 0.5).abs() < 0.06, "{smoothing:?}: {rate}");
     }
 }
@@ -91,7 +92,7 @@ fn expected_gradients_converge_to_the_mean_over_the_data() {
         }
         errors.push(found[0].standard_errors.as_ref().unwrap().mean().unwrap());
     }
-    let rate = slope(&sizes, &errors);
+    let rate = log_slope(&sizes, &errors);
     assert!((rate + 0.5).abs() < 0.06, "{rate}");
     // Without noise GradientSHAP is the same estimator; with noise it claims no sum.
     let shap = GradientShap { samples: 800, noise: 0.0, seed: 2 };
@@ -168,7 +169,7 @@ fn guided_ig_is_integrated_gradients_on_a_leash_of_zero() {
     };
     let second: Vec<f64> = sizes.iter().map(|&n| residual(n, StepCredit::Trapezoid)).collect();
     let first: Vec<f64> = sizes.iter().map(|&n| residual(n, StepCredit::Left)).collect();
-    assert!(slope(&sizes, &second) < -1.5, "{second:?}");
+    assert!(log_slope(&sizes, &second) < -1.5, "{second:?}");
     assert!(second[3] < 0.1 * first[3], "{first:?} {second:?}");
     let bent = &explain(loose(200))[0].certificate;
     assert!(bent.path.as_ref().unwrap().geometric_path_straightness.unwrap() > 1.01);
@@ -203,7 +204,7 @@ fn blur_ig_sums_up_and_converges_like_its_rule() {
     };
     let sizes = [100, 200, 400];
     let errors: Vec<f64> = sizes.iter().map(|&steps| residual(Rule::Midpoint { steps })).collect();
-    assert!(slope(&sizes, &errors) < -1.7, "{errors:?}");
+    assert!(log_slope(&sizes, &errors) < -1.7, "{errors:?}");
     // A kernel that is cut off at some multiple of sigma would make the path jump, and leave this undone.
     assert!(residual(Rule::GaussLegendre { nodes: 100 }) < 1e-9);
 }

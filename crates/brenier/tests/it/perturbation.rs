@@ -5,10 +5,11 @@ use brenier::attribute::{
     ShapleyValues, Slic, Surrogate,
 };
 use brenier::data::Dataset;
+use brenier::experiments::log_slope;
 use brenier::{Explanation, Result, ValueFn};
 use ndarray::{Array1, Array2, ArrayView1, Axis, array};
 
-use crate::shared::{Counting, normal, slope, smooth_score};
+use crate::shared::{Counting, normal, smooth_score};
 
 fn one(explanations: Result<Vec<Explanation>>) -> Explanation {
     explanations.unwrap().remove(0)
@@ -67,7 +68,7 @@ fn the_error_of_sampled_kernel_shap_falls_with_the_root_of_the_coalitions() {
         println!("{count} coalitions: error {:.4}, reported over seen {ratio:.3}", errors[errors.len() - 1]);
         assert!((0.8..1.25).contains(&ratio), "{count}: {ratio}");
     }
-    let rate = slope(&counts, &errors);
+    let rate = log_slope(&counts, &errors);
     println!("slope {rate:.3}");
     assert!((-0.75..-0.4).contains(&rate), "{rate}: {errors:?}");
 }
@@ -141,7 +142,7 @@ fn rise_of_a_linear_score_is_its_own_term_and_a_share_of_the_others() {
     let runs: Vec<_> = (0..40).map(|seed| rise(400, seed)).collect();
     let values: Vec<_> = runs.iter().map(|run| run.values.clone()).collect();
     let more: Vec<_> = (100..140).map(|seed| rise(6400, seed).values).collect();
-    let rate = slope(&[400, 6400], &[deviation(&values, &expected), deviation(&more, &expected)]);
+    let rate = log_slope(&[400, 6400], &[deviation(&values, &expected), deviation(&more, &expected)]);
     assert!((-0.6..-0.4).contains(&rate), "{rate}");
     let ratio = reported_over_seen(&runs);
     assert!((0.8..1.25).contains(&ratio), "{ratio}");

@@ -105,16 +105,6 @@ impl<S: Score> Score for Counting<S> {
     }
 }
 
-/// The slope of log error over log size by least squares.
-pub(crate) fn slope(sizes: &[usize], errors: &[f64]) -> f64 {
-    let x: Vec<f64> = sizes.iter().map(|&n| (n as f64).ln()).collect();
-    let y: Vec<f64> = errors.iter().map(|e| e.ln()).collect();
-    let mean = |v: &[f64]| v.iter().sum::<f64>() / v.len() as f64;
-    let (mx, my) = (mean(&x), mean(&y));
-    let rise: f64 = x.iter().zip(&y).map(|(a, b)| (a - mx) * (b - my)).sum();
-    rise / x.iter().map(|a| (a - mx).powi(2)).sum::<f64>()
-}
-
 /// The noise that is expected in states between noise and data `N(0, deviation^2)`, as a network:
 /// `eps(x, t) = sigma x / (alpha^2 deviation^2 + sigma^2)`.
 pub(crate) fn gaussian_noise_predictor(shape: &[usize], deviation: f64) -> brenier::flow::NoisePredictor {

@@ -78,7 +78,8 @@ pub struct TrainConfig {
     pub beta2: f64,
     /// Gradients longer than this are shortened to it; 0: never.
     pub clip_norm: f64,
-    /// How slowly the average of the weights, which is the result, forgets. It follows faster in the beginning.
+    /// How slowly the average of the weights, which is the result, forgets. In the beginning it forgets faster: it is
+    /// over the last ninth of the steps so far.
     pub ema_decay: f64,
     /// Parameters whose names begin with one of these keep their values.
     pub frozen: Vec<String>,

@@ -220,7 +220,7 @@ impl TrainedSubjectConfig {
     pub fn at(scale: Size) -> TrainedSubjectConfig {
         let (classifier_steps, flow_steps, width) = match scale {
             Size::Quick => (300, 300, 16),
-            Size::Full => (3000, 6000, 32),
+            Size::Full => (1000, 3000, 24),
         };
         TrainedSubjectConfig { classifier_steps, flow_steps, width, augment: false, seed: 0 }
     }

@@ -45,9 +45,9 @@ impl StabilityConfig {
     pub fn at(scale: Size, engine: &EngineConfig) -> StabilityConfig {
         let (patch, width, multipliers, steps, pairs, examples) = match scale {
             Size::Quick => (4, 16, vec![1], 300, 512, 8),
-            Size::Full => (2, 48, vec![1, 2], 4000, 4000, 64),
+            Size::Full => (4, 48, vec![1], 2000, 1500, 32),
         };
-        let batch = if scale == Size::Quick { 64 } else { 128 };
+        let batch = 64;
         StabilityConfig {
             seeds: 3,
             network: UnetConfig { patch, width, multipliers, attention_at: 0, ..UnetConfig::default() },

@@ -9,9 +9,10 @@
 //!
 //! Reflow keeps the ends of this flow, so their error goes through all later levels. Hence `p` is small (a single
 //! hidden layer steered by the time: `silu(z) - silu(-z) = z`, so it holds every affine field whose axes do not
-//! turn *exactly*), `N` is large, and the learning rate stays up while the weights are averaged over the last part
-//! of the run: a rate that falls to nothing averages over the last few hundred steps only. References are matched
-//! to each batch ([`matched`](super::matching::matched)), which saves about half of the pairs.
+//! turn *exactly*), `N` is large, and the learning rate stays up while the weights are averaged over the last ninth
+//! of the run: a rate that falls to nothing averages over the last few hundred steps only, and an average over half
+//! of the run is biased, because the weights drift and a network is not linear in them.
+//! References are matched to each batch ([`matched`](super::matching::matched)), which saves about half of the pairs.
 //!
 //! **Later levels learn from a flow's own ends**, which are a function of the start: there is no noise to average
 //! away, and a short training from the last level's weights, with a rate that falls to nothing, is enough.

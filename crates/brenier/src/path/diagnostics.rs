@@ -93,30 +93,34 @@ pub fn flow_consistency_error(states: ArrayView2<f64>, field: &dyn VelocityField
     Ok(gap.rows().into_iter().map(square).sum::<f64>() / steps)
 }
 
-/// The Flow Consistency Error of many paths at once, a grid time at a time, so that a field sees one row per
-/// path and only two states of each are held.
+/// The Flow Consistency Error of many paths at once, a few grid times at a time, so that a field has enough rows to
+/// share among its workers and what is held does not grow with the number of steps.
 pub(crate) fn flow_consistency_errors<P: Path>(
     paths: &[P],
     steps: usize,
     field: &dyn VelocityField,
 ) -> Result<Vec<f64>> {
-    let mut sums = vec![0.0; paths.len()];
-    let states_at = |k| {
-        let states: Vec<_> = paths.iter().map(|path| path.at(grid_time(0.0, 1.0, k, steps))).collect();
-        stack_rows(&states)
-    };
-    let mut now = states_at(0);
-    for k in 0..steps {
-        let time = grid_time(0.0, 1.0, k, steps);
-        let velocity = field.velocity(now.view(), &vec![time; paths.len()])?;
+    let count = paths.len();
+    let mut sums = vec![0.0; count];
+    if count == 0 {
+        return Ok(sums);
+    }
+    let time = |k| grid_time(0.0, 1.0, k, steps);
+    let together = (ROWS / count).max(1);
+    for first in (0..steps).step_by(together) {
+        let last = (first + together).min(steps);
+        let states = (first..=last).flat_map(|k| paths.iter().map(move |path| path.at(time(k))));
+        let states = stack_rows(&states.collect::<Vec<_>>());
+        let (now, next) = (states.slice(s![..-(count as isize), ..]), states.slice(s![count.., ..]));
+        let times: Vec<f64> = (first..last).flat_map(|k| std::iter::repeat_n(time(k), count)).collect();
+        let velocity = field.velocity(now, &times)?;
         error::expect_shape("the field's velocity", now.shape(), velocity.shape())?;
-        let next = states_at(k + 1);
-        for i in 0..paths.len() {
-            error::expect_finite("velocity", i, time, velocity.row(i))?;
-            let gap = (&next.row(i) - &now.row(i)) * steps as f64 - velocity.row(i);
-            sums[i] += square(gap.view()) / steps as f64;
+        for (row, &time) in times.iter().enumerate() {
+            let path = row % count;
+            error::expect_finite("velocity", path, time, velocity.row(row))?;
+            let gap = (&next.row(row) - &now.row(row)) * steps as f64 - velocity.row(row);
+            sums[path] += square(gap.view()) / steps as f64;
         }
-        now = next;
     }
     Ok(sums)
 }

@@ -16,7 +16,7 @@ mod velocity;
 
 pub use assess::{Quality, assess, sliced_wasserstein};
 pub use assignment::assign;
-pub use diffusion::{Denoising, NoisePredictor, noise_schedule};
+pub use diffusion::{Denoising, NoisePredictor, noise_schedule, predict_noise_with};
 pub use metadata::{FlowMetadata, Objective};
 pub use onnx::OnnxFlow;
 pub use pairs::{

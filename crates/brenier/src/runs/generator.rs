@@ -15,7 +15,7 @@ use crate::data::{Dataset, Scaling, ScalingConfig};
 use crate::error::{Error, Result, expect_shape};
 use crate::flow::{
     CoupledPairs, Coupling, Denoising, FlowMetadata, NoisePredictor, Objective, OnnxFlow, Pairs, Quality,
-    Rectified, ScaledRows, Source, assess, flow_ends,
+    Rectified, ScaledRows, Source, assess, flow_ends, predict_noise_with,
 };
 use crate::net::NetworkConfig;
 use crate::path::{Reference, Solver, TraceConfig, ddim, ddim_ends, trace};
@@ -95,6 +95,7 @@ pub fn train_generator(
     let network = run.network.clone().unwrap_or_else(|| NetworkConfig::for_shape(data.shape()));
     let mut model = match &start {
         Some(model) => model.clone(),
+        None if run.objective == Objective::Ddpm => predict_noise_with(network.build(data.shape(), seed)?)?,
         None => network.build(data.shape(), seed)?,
     };
     let name = match (run.reference, reference) {

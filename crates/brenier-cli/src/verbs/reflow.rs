@@ -30,12 +30,12 @@ pub(crate) struct Reflow {
     /// Pairs to obtain by following real data backward
     #[arg(long, value_name = "N", default_value_t = 5000)]
     inverted: usize,
-    /// Heun steps of each trajectory
-    #[arg(long, value_name = "N", default_value_t = 10, conflicts_with = "solver_tolerance")]
-    solver_steps: usize,
-    /// Solve trajectories with Dormand-Prince to this local error instead
-    #[arg(long, value_name = "TOLERANCE")]
-    solver_tolerance: Option<f64>,
+    /// The local error to which trajectories are solved
+    #[arg(long, value_name = "TOLERANCE", default_value_t = 1e-3)]
+    solver_tolerance: f64,
+    /// Solve them with so many Heun steps instead: faster, and too coarse for most way back from data
+    #[arg(long, value_name = "N", conflicts_with = "solver_tolerance")]
+    solver_steps: Option<usize>,
     /// The distribution at time 0: normal, uniform, or a data set; as the flow says where not given
     #[arg(long, value_name = "normal|uniform|DATA")]
     reference: Option<String>,
@@ -68,9 +68,9 @@ pub(crate) fn run(args: &Reflow) -> Result<()> {
     let (kind, rows): (ReferenceKind, _) = reference(&named, &options, &data)?;
     let level = flow.metadata().level.unwrap_or(1) + 1;
     print_progress(&format!("level {level}: {} pairs, then training", args.generated + args.inverted));
-    let solver = match args.solver_tolerance {
-        Some(tolerance) => Solver::adaptive(tolerance),
-        None => Solver::fixed(Scheme::Heun, args.solver_steps),
+    let solver = match args.solver_steps {
+        Some(steps) => Solver::fixed(Scheme::Heun, steps),
+        None => Solver::adaptive(args.solver_tolerance),
     };
     let run = ReflowRun {
         generated: args.generated,

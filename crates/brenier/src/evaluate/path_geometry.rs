@@ -57,7 +57,8 @@ impl PathGrid {
     pub(super) fn consistency(&self, cases: &Cases, field: &dyn VelocityField) -> Result<Vec<Option<f64>>> {
         let steps = self.checked()?;
         error::expect_shape("the field's state", cases.shape(), field.shape())?;
-        Ok(flow_consistency_errors(&cases.paths, steps, field)?.into_iter().map(Some).collect())
+        let at = |path: usize, time| cases.paths[path].at(time);
+        Ok(flow_consistency_errors(cases.paths.len(), at, steps, field)?.into_iter().map(Some).collect())
     }
 
     /// Relative error of the field against the reference field, along each path.

@@ -3,7 +3,7 @@
 //! All of them work on the paper's discrete path: states `x_0 .. x_K` on the uniform grid `t_k = k/K`, as the
 //! rows of a matrix. [`sample`] takes them from any [`Path`]. `dt` is `1/K`.
 
-use ndarray::{Array2, ArrayView1, ArrayView2, s};
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2, s};
 
 use super::{Path, grid_time, stack_rows};
 use crate::{Error, Result, VelocityField, error};
@@ -93,14 +93,14 @@ pub fn flow_consistency_error(states: ArrayView2<f64>, field: &dyn VelocityField
     Ok(gap.rows().into_iter().map(square).sum::<f64>() / steps)
 }
 
-/// The Flow Consistency Error of many paths at once, a few grid times at a time, so that a field has enough rows to
+/// The Flow Consistency Error of so many paths at once, a few grid times at a time, so that a field has enough rows to
 /// share among its workers and what is held does not grow with the number of steps.
-pub(crate) fn flow_consistency_errors<P: Path>(
-    paths: &[P],
+pub(crate) fn flow_consistency_errors(
+    count: usize,
+    at: impl Fn(usize, f64) -> Array1<f64>,
     steps: usize,
     field: &dyn VelocityField,
 ) -> Result<Vec<f64>> {
-    let count = paths.len();
     let mut sums = vec![0.0; count];
     if count == 0 {
         return Ok(sums);
@@ -109,8 +109,8 @@ pub(crate) fn flow_consistency_errors<P: Path>(
     let together = (ROWS / count).max(1);
     for first in (0..steps).step_by(together) {
         let last = (first + together).min(steps);
-        let states = (first..=last).flat_map(|k| paths.iter().map(move |path| path.at(time(k))));
-        let states = stack_rows(&states.collect::<Vec<_>>());
+        let rows = (first..=last).flat_map(|k| (0..count).map(move |path| (path, time(k))));
+        let states = stack_rows(&rows.map(|(path, time)| at(path, time)).collect::<Vec<_>>());
         let (now, next) = (states.slice(s![..-(count as isize), ..]), states.slice(s![count.., ..]));
         let times: Vec<f64> = (first..last).flat_map(|k| std::iter::repeat_n(time(k), count)).collect();
         let velocity = field.velocity(now, &times)?;

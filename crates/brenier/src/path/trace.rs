@@ -70,6 +70,17 @@ impl Default for TraceConfig {
     }
 }
 
+impl TraceConfig {
+    /// FCE of solutions, where it is asked for.
+    fn consistency(&self, solutions: &[&Trajectory], field: &dyn VelocityField) -> Result<Vec<f64>> {
+        if self.consistency_steps == 0 {
+            return Ok(Vec::new());
+        }
+        let at = |path: usize, time| solutions[path].at(time);
+        flow_consistency_errors(solutions.len(), at, self.consistency_steps, field)
+    }
+}
+
 /// A traced path with its evidence.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trace {
@@ -108,9 +119,18 @@ pub fn trace(field: &dyn VelocityField, inputs: ArrayView2<f64>, config: &TraceC
     }
     let backward = solve(field, inputs, 1.0, 0.0, &config.solver)?;
     let references: Vec<_> = backward.iter().map(|trajectory| trajectory.at(0.0)).collect();
-    let forward = solve(field, super::stack_rows(&references).view(), 0.0, 1.0, &config.solver)?;
+    let starts = super::stack_rows(&references);
+    // The way back is one step after another, so for few inputs it leaves workers idle.
+    let (forward, consistency) = rayon::join(
+        || solve(field, starts.view(), 0.0, 1.0, &config.solver),
+        || match config.mode {
+            TraceMode::ReversedBackward => config.consistency(&backward.iter().collect::<Vec<_>>(), field),
+            TraceMode::BackwardForward => Ok(Vec::new()),
+        },
+    );
+    let (forward, consistency) = (forward?, consistency?);
     let normal = match config.reference {
-        Reference::StandardNormal => field.normal_coordinates(super::stack_rows(&references).view()),
+        Reference::StandardNormal => field.normal_coordinates(starts.view()),
         Reference::Other => None,
     };
     let mut traces = Vec::with_capacity(backward.len());
@@ -143,11 +163,14 @@ pub fn trace(field: &dyn VelocityField, inputs: ArrayView2<f64>, config: &TraceC
         };
         traces.push(Trace { trajectory: kept, evidence });
     }
-    if config.consistency_steps > 0 {
-        let errors = flow_consistency_errors(&traces, config.consistency_steps, field)?;
-        for (trace, error) in traces.iter_mut().zip(errors) {
-            trace.evidence.flow_consistency_error = Some(error);
+    let consistency = match config.mode {
+        TraceMode::ReversedBackward => consistency,
+        TraceMode::BackwardForward => {
+            config.consistency(&traces.iter().map(Trace::trajectory).collect::<Vec<_>>(), field)?
         }
+    };
+    for (trace, error) in traces.iter_mut().zip(consistency) {
+        trace.evidence.flow_consistency_error = Some(error);
     }
     Ok(traces)
 }

@@ -14,15 +14,13 @@ use serde::{Deserialize, Serialize};
 
 use super::generator::{End, finish, references, source, train_on};
 use super::{Event, Generated, Outcome, ReferenceKind, Watch, files};
+use crate::VelocityField;
 use crate::data::Dataset;
 use crate::error::{Error, Result, expect_shape};
-use crate::flow::{
-    CoupledPairs, Coupling, FlowMetadata, Objective, OnnxFlow, ScaledRows, StoredPairs, flow_ends,
-};
+use crate::flow::{FlowMetadata, Objective, OnnxFlow, ScaledRows, StoredPairs, flow_ends};
 use crate::path::Solver;
 use crate::train::TrainConfig;
 use crate::whole_file::{Failure, Packing, make_folder, write_arrays};
-use crate::{Scheme, VelocityField};
 
 /// How to go on from a flow.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -32,7 +30,8 @@ pub struct ReflowRun {
     pub generated: usize,
     /// Pairs run backward from the data, which keep real inputs invertible.
     pub inverted: usize,
-    /// The solver that makes the pairs.
+    /// The solver that makes the pairs. Its errors are learned: near the data a flow changes fast, and a few large
+    /// steps back from there end at references with too little noise.
     pub solver: Solver,
     /// The distribution at time 0 of the flow.
     pub reference: ReferenceKind,
@@ -47,7 +46,7 @@ impl Default for ReflowRun {
         Self {
             generated: 5000,
             inverted: 5000,
-            solver: Solver::fixed(Scheme::Heun, 10),
+            solver: Solver::adaptive(1e-3),
             reference: ReferenceKind::default(),
             half_weights: false,
             training: TrainConfig::default(),
@@ -97,21 +96,20 @@ pub fn reflow(
         let outcome = Outcome::stopped(trained.step, trained.progress.map(|p| p.loss));
         return Ok(Generated { outcome, model: None });
     }
-    let held = ScaledRows::new(held_out.clone(), scaling)?;
-    let held_pairs = CoupledPairs::new(&held, source, Coupling::Independent, seed)?;
+    let held_pairs = held_out_pairs(flow, held_out, run)?;
     let objective = Objective::Flow;
     let end = End { held_out, source, objective, half_weights: run.half_weights, folder };
-    let generated = finish(trained, &held_pairs, &run.training, end, watch)?;
-    without_held_out_loss(generated, folder)
+    finish(trained, &held_pairs, &run.training, end, watch)
 }
 
-/// The loss on independent pairs says nothing of a flow that was trained on other ones.
-fn without_held_out_loss(mut generated: Generated, folder: &Path) -> Result<Generated> {
-    if let Some(quality) = &mut generated.outcome.quality {
-        quality.held_out_loss = None;
-        generated.outcome.save(folder)?;
-    }
-    Ok(generated)
+/// Held-out rows with their references in the last level: far above the training loss, the loss on them says that the
+/// pairs were learned by heart.
+fn held_out_pairs(flow: &OnnxFlow, held_out: &Dataset, run: &ReflowRun) -> Result<StoredPairs> {
+    let seed = run.training.seed;
+    let rows = held_out.rows_f64(&held_out.shuffled_order(seed)[..held_out.len().min(CHUNK)])?;
+    let ends = flow_ends(flow, rows.view(), 1.0, 0.0, &run.solver)?;
+    let network = |rows: &Array2<f64>| flow.to_network(rows.view()).mapv(|v| v as f32);
+    StoredPairs::new(flow.shape(), network(&ends), network(&rows), seed)
 }
 
 fn next_level(flow: &OnnxFlow, run: &ReflowRun) -> Result<Model> {

@@ -26,7 +26,7 @@ pub(crate) struct Demo {
     #[arg(short, long, value_name = "DIR", default_value = "brenier-demo")]
     output: PathBuf,
     /// How many held-out images are explained; twice as many are evaluated
-    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=50))]
+    #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..=50))]
     images: u32,
     /// Train the classifier, the flows and the diffusion model instead of taking those in the program
     #[arg(long)]

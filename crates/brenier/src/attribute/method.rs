@@ -364,11 +364,8 @@ impl Method {
         targets: &[usize],
         context: &Context,
     ) -> Result<Vec<Explanation>> {
-        let first = context.first_example;
-        let mut explanations =
-            self.explain_part(score, inputs, targets, context).map_err(|error| error.counted_from(first))?;
-        explanations.iter_mut().for_each(|explanation| explanation.certificate.example += first);
-        Ok(explanations)
+        let part = self.explain_part(score, inputs, targets, context).map(|part| (part, Vec::new()));
+        Ok(counted_from(context.first_example, part)?.0)
     }
 
     /// As [`Method::explain`], with examples counted from 0.
@@ -421,6 +418,17 @@ impl Method {
         targets: &[usize],
         context: &Context,
     ) -> Result<WithPaths> {
+        counted_from(context.first_example, self.part_with_paths(score, inputs, targets, context))
+    }
+
+    /// As [`Method::explain_with_paths`], with examples counted from 0.
+    fn part_with_paths(
+        &self,
+        score: &dyn Score,
+        inputs: ArrayView2<f64>,
+        targets: &[usize],
+        context: &Context,
+    ) -> Result<WithPaths> {
         fn boxed<P: Path + 'static>((explanations, paths): (Vec<Explanation>, Vec<P>)) -> WithPaths {
             (explanations, paths.into_iter().map(|path| Box::new(path) as Box<dyn Path>).collect())
         }
@@ -438,9 +446,16 @@ impl Method {
                 let keep = &mut |part| paths.extend(part);
                 boxed((method.explain_and_keep(score, inputs, targets, context, keep)?, paths))
             }
-            _ => (self.explain(score, inputs, targets, context)?, Vec::new()),
+            _ => (self.explain_part(score, inputs, targets, context)?, Vec::new()),
         })
     }
+}
+
+/// Examples of a part under their numbers in the run, in certificates as in errors.
+fn counted_from(first: usize, part: Result<WithPaths>) -> Result<WithPaths> {
+    let (mut explanations, paths) = part.map_err(|error| error.counted_from(first))?;
+    explanations.iter_mut().for_each(|explanation| explanation.certificate.example += first);
+    Ok((explanations, paths))
 }
 
 impl FromStr for Method {
@@ -463,6 +478,23 @@ mod tests {
             assert_eq!(method.name(), *name);
             let json = serde_json::to_string(&method).unwrap();
             assert_eq!(serde_json::from_str::<Method>(&json).unwrap(), method, "{json}");
+        }
+    }
+
+    #[test]
+    fn examples_of_a_part_have_their_numbers_in_the_run_with_paths_and_without() {
+        let score = crate::data::synthetic::LinearScore::new(ndarray::array![1.0, -2.0], 0.0);
+        let inputs = ndarray::array![[1.0, 2.0], [3.0, 4.0]];
+        let context = Context { first_example: 5, ..Context::default() };
+        for name in ["gradient", "ig"] {
+            let method: Method = name.parse().unwrap();
+            let plain = method.explain(&score, inputs.view(), &[0, 0], &context).unwrap();
+            let (with_paths, _) =
+                method.explain_with_paths(&score, inputs.view(), &[0, 0], &context).unwrap();
+            let numbers = |all: &[Explanation]| -> Vec<usize> {
+                all.iter().map(|explanation| explanation.certificate.example).collect()
+            };
+            assert_eq!((numbers(&plain), numbers(&with_paths)), (vec![5, 6], vec![5, 6]), "{name}");
         }
     }
 

@@ -229,9 +229,7 @@ impl Evaluation<'_> {
         let inputs = self.inputs.slice(s![range.clone(), ..]);
         let targets = &self.targets[range.clone()];
         let context = self.context_of(&range);
-        let (explanations, paths) = method
-            .explain_with_paths(self.score, inputs, targets, &context)
-            .map_err(|e| e.counted_from(range.start))?;
+        let (explanations, paths) = method.explain_with_paths(self.score, inputs, targets, &context)?;
         let members = self.members(method, &range, &context)?;
         let explain = explain_with(method, &context);
         let cases = Cases {

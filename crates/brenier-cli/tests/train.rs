@@ -90,6 +90,9 @@ fn a_flow_is_trained_straightened_and_explained_with() {
     let again: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
     let straightness = |o: &serde_json::Value| o["quality"]["straightness"].as_f64().unwrap() - 1.0;
     assert!(straightness(&again) < 0.5 * straightness(&outcome), "{again} {outcome}");
+    // Pairs of one flow's ends leave far less to guess than independent ones, also those of rows it has not seen.
+    let held_out = |o: &serde_json::Value| o["quality"]["held_out_loss"].as_f64().unwrap();
+    assert!(held_out(&again) < 0.5 * held_out(&outcome), "{again} {outcome}");
     let model = onnx_grad::Model::load(second.join("flow.onnx")).unwrap();
     assert_eq!(brenier::flow::FlowMetadata::of(&model).unwrap().level, Some(2));
     // References are ordinary where the flow starts, whatever the units of the table.

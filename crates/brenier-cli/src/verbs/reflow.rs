@@ -33,7 +33,7 @@ pub(crate) struct Reflow {
     /// The local error to which trajectories are solved
     #[arg(long, value_name = "TOLERANCE", default_value_t = 1e-3)]
     solver_tolerance: f64,
-    /// Solve them with so many Heun steps instead: faster, and too coarse for most way back from data
+    /// Solve them with so many Heun steps instead: faster, and mostly too coarse for the way back from data
     #[arg(long, value_name = "N", conflicts_with = "solver_tolerance")]
     solver_steps: Option<usize>,
     /// The distribution at time 0: normal, uniform, or a data set; as the flow says where not given

@@ -57,6 +57,9 @@ impl Default for ReflowRun {
 /// Pairs of one file.
 const CHUNK: usize = 256;
 
+/// References and data, a row for each pair.
+type Part = (Array2<f32>, Array2<f32>);
+
 /// Trains the next level of a flow in a run folder; goes on where a run of the same settings was stopped.
 pub fn reflow(
     flow: &OnnxFlow,
@@ -107,9 +110,18 @@ pub fn reflow(
 fn held_out_pairs(flow: &OnnxFlow, held_out: &Dataset, run: &ReflowRun) -> Result<StoredPairs> {
     let seed = run.training.seed;
     let rows = held_out.rows_f64(&held_out.shuffled_order(seed)[..held_out.len().min(CHUNK)])?;
-    let ends = flow_ends(flow, rows.view(), 1.0, 0.0, &run.solver)?;
-    let network = |rows: &Array2<f64>| flow.to_network(rows.view()).mapv(|v| v as f32);
-    StoredPairs::new(flow.shape(), network(&ends), network(&rows), seed)
+    let (z0, z1) = inverted_pairs(flow, rows, &run.solver)?;
+    StoredPairs::new(flow.shape(), z0, z1, seed)
+}
+
+/// Real rows behind their references, both in the network's space.
+fn inverted_pairs(flow: &OnnxFlow, rows: Array2<f64>, solver: &Solver) -> Result<Part> {
+    let ends = flow_ends(flow, rows.view(), 1.0, 0.0, solver)?;
+    Ok((narrow(flow.to_network(ends.view())), narrow(flow.to_network(rows.view()))))
+}
+
+fn narrow(rows: Array2<f64>) -> Array2<f32> {
+    rows.mapv(|v| v as f32)
 }
 
 fn next_level(flow: &OnnxFlow, run: &ReflowRun) -> Result<Model> {
@@ -148,18 +160,16 @@ fn make_pairs(
         let part = if path.exists() {
             read_pairs(&path)?
         } else {
-            let (z0, z1) = if chunk < generated_chunks {
+            let part = if chunk < generated_chunks {
                 let first = chunk * CHUNK;
                 let z0 = starts.slice(s![first..(first + CHUNK).min(starts.nrows()), ..]);
                 let ends = flow_ends(flow, flow.to_user(z0).view(), 0.0, 1.0, &run.solver)?;
-                (z0.to_owned(), flow.to_network(ends.view()))
+                (narrow(z0.to_owned()), narrow(flow.to_network(ends.view())))
             } else {
                 let first = (chunk - generated_chunks) * CHUNK;
                 let rows = data.rows_f64(&inverted[first..(first + CHUNK).min(inverted.len())])?;
-                let ends = flow_ends(flow, rows.view(), 1.0, 0.0, &run.solver)?;
-                (flow.to_network(ends.view()), flow.to_network(rows.view()))
+                inverted_pairs(flow, rows, &run.solver)?
             };
-            let part = (z0.mapv(|v| v as f32), z1.mapv(|v| v as f32));
             write_pairs(&path, &part)?;
             part
         };
@@ -182,7 +192,7 @@ fn make_pairs(
     StoredPairs::new(flow.shape(), z0, z1, run.training.seed).map(Some)
 }
 
-fn read_pairs(path: &Path) -> Result<(Array2<f32>, Array2<f32>)> {
+fn read_pairs(path: &Path) -> Result<Part> {
     let read = || -> std::result::Result<_, Failure> {
         let mut npz = NpzReader::new(File::open(path)?)?;
         Ok((npz.by_name("z0")?, npz.by_name("z1")?))
@@ -190,7 +200,7 @@ fn read_pairs(path: &Path) -> Result<(Array2<f32>, Array2<f32>)> {
     read().map_err(|source| Error::Read { path: path.to_owned(), source })
 }
 
-fn write_pairs(path: &Path, (z0, z1): &(Array2<f32>, Array2<f32>)) -> Result<()> {
+fn write_pairs(path: &Path, (z0, z1): &Part) -> Result<()> {
     write_arrays(path, Packing::Plain, |npz| {
         npz.add_array("z0", z0)?;
         npz.add_array("z1", z1)?;

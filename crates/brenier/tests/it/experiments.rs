@@ -12,7 +12,8 @@ use brenier::experiments::{
 use brenier::flow::{OnnxFlow, TrainConfig, UnetConfig};
 use brenier::{OnnxPredictor, PredictorConfig};
 use ndarray::Array2;
-use onnx_grad::{Builder, DType, Dim, Model};
+
+use crate::straight_flow::straight_flow;
 
 const SHAPE: [usize; 3] = [3, 8, 8];
 
@@ -27,21 +28,6 @@ fn images(rows: usize) -> Dataset {
     data.with_labels(labels, vec!["slow".into(), "fast".into()]).unwrap()
 }
 
-/// The flow v = -x / (2 - t): its paths are the straight lines from 2 x to x.
-fn straight_flow() -> OnnxFlow {
-    let mut b = Builder::new("flow");
-    let n = Dim::symbol("N");
-    let x = b.input("x", DType::F32, &[n.clone(), Dim::Known(3), Dim::Known(8), Dim::Known(8)]);
-    let t = b.input("t", DType::F32, &[n]);
-    let below = b.rsub(2.0, &t);
-    let below = b.unsqueeze(&below, &[1, 2, 3]);
-    let v = b.div(&x, &below);
-    let v = b.neg(&v);
-    b.output("v", &v);
-    let model = Model { graph: b.finish().unwrap(), ir_version: 8, opset: 18, ..Model::default() };
-    OnnxFlow::new(model, &EngineConfig::default()).unwrap()
-}
-
 struct World {
     model: OnnxPredictor,
     flow: OnnxFlow,
@@ -54,7 +40,11 @@ impl World {
         let network =
             ClassifierConfig::Resnet(resnet).build(&Scaling::symmetric(&SHAPE).unwrap(), 2, 5).unwrap();
         let model = OnnxPredictor::new(&network, &PredictorConfig::default()).unwrap();
-        World { model, flow: straight_flow(), data: images(24) }
+        World {
+            model,
+            flow: OnnxFlow::new(straight_flow(SHAPE), &EngineConfig::default()).unwrap(),
+            data: images(24),
+        }
     }
 
     fn subject(&self) -> Subject<'_> {

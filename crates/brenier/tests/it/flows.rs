@@ -10,6 +10,7 @@ use brenier::flow::{
     CoupledPairs, Coupling, FlowMetadata, MatrixRows, MlpConfig, OnnxFlow, Pairs, PairsFn, Source,
     TrainConfig, Trained, flow_ends, reflow_pairs, train,
 };
+use brenier::runs::ReflowRun;
 use brenier::{Error, Result, Scheme, Solver, VelocityField};
 use ndarray::{Array2, array};
 use onnx_grad::Model;
@@ -74,6 +75,22 @@ fn training_finds_the_rectified_flow_and_reflow_the_optimal_one() {
     let error = field_error(&flow, &optimal);
     assert!(error < 0.06, "2-RF is {error} away from optimal transport");
     assert!(second.progress.unwrap().loss < 0.02 * first.progress.unwrap().loss);
+}
+
+#[test]
+fn the_pairs_of_reflow_are_the_ends_of_the_flow() {
+    // Data with a tenth of the noise's spread: near them the flow changes fast, as it does near images.
+    let from = Gaussian::isotropic(3, 1.0).unwrap();
+    let to = Gaussian::isotropic(3, 0.01).unwrap();
+    let flow = RectifiedTransport::new(from, to).unwrap();
+    let references = normal(64, 3, 1);
+    let error = |solver: &Solver| {
+        let found = flow_ends(&flow, (0.1 * &references).view(), 1.0, 0.0, solver).unwrap();
+        let size = |m: &Array2<f64>| m.iter().map(|v| v * v).sum::<f64>().sqrt();
+        size(&(&found - &references)) / size(&references)
+    };
+    let (usual, coarse) = (error(&ReflowRun::default().solver), error(&Solver::fixed(Scheme::Heun, 10)));
+    assert!(usual < 0.02 && coarse > 10.0 * usual, "{usual} {coarse}");
 }
 
 /// Pairs that fail at a step, as a run does that is killed there.

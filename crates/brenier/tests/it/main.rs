@@ -20,4 +20,6 @@ mod perturbation_axioms;
 mod refusals;
 mod shared;
 mod stability;
+#[path = "../common/straight_flow.rs"]
+mod straight_flow;
 mod streaming;

@@ -64,11 +64,7 @@ impl Work<'_> {
         }
         let context = self.surroundings.context(self.model.with_gradients(), &part);
         let inputs = self.inputs.slice(s![part.clone(), ..]);
-        let targets = &targets[part];
-        if !self.stills {
-            return self.with_stills(method.explain(score, inputs, targets, &context)?, &[]);
-        }
-        let (explanations, paths) = method.explain_with_paths(score, inputs, targets, &context)?;
+        let (explanations, paths) = method.explain_with_paths(score, inputs, &targets[part], &context)?;
         self.with_stills(explanations, &paths)
     }
 

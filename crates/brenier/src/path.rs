@@ -29,7 +29,7 @@ pub use diagnostics::{
     curvature, flow_consistency_error, geometric_path_straightness, kinetic_action, reference_deviation,
     relative_field_error, sample,
 };
-pub(crate) use diagnostics::{flow_consistency_errors, geometry};
+pub(crate) use diagnostics::{flow_consistency_errors, flow_defects, geometry};
 pub use line::Line;
 pub use neighbours::{JoinedGraph, NeighbourGraph};
 pub use polyline::Polyline;

@@ -34,7 +34,7 @@ use crate::verbs::report::SHOWN;
 
 A run into a folder that was stopped, by Ctrl-C or otherwise, goes on with the same command, and ends with the same
 table. Metrics are explained in docs/metrics.md; by name:
-  completeness-residual, relative-residual, action, gps, fce, field-error, satv, eas,
+  completeness-residual, relative-residual, action, gps, fce, flow-defect, field-error, satv, eas,
   deletion-zero, deletion-blur, insertion-zero, insertion-blur, infidelity, faithfulness-correlation, rae,
   pixel-variance, ssim, rank-correlation, max-sensitivity, model-randomisation,
   mass-accuracy, rank-accuracy, pointing-game")]

@@ -49,6 +49,8 @@ pub enum Metric {
     Gps(PathGrid),
     /// Flow Consistency Error.
     Fce(PathGrid),
+    /// Defect of the path as a solution of the flow.
+    FlowDefect(PathGrid),
     /// Relative error of a field against another along the path.
     FieldError(PathGrid),
     // The map.
@@ -110,6 +112,7 @@ const NAMES: &[&str] = &[
     "action",
     "gps",
     "fce",
+    "flow-defect",
     "field-error",
     Satv::NAME,
     EdgeAlignment::NAME,
@@ -165,6 +168,7 @@ impl Metric {
             "action" => Metric::Action(grid),
             "gps" => Metric::Gps(grid),
             "fce" => Metric::Fce(grid),
+            "flow-defect" => Metric::FlowDefect(grid),
             "field-error" => Metric::FieldError(grid),
             Satv::NAME => Metric::Satv(Satv { channels: map, ..Satv::default() }),
             EdgeAlignment::NAME => Metric::Eas(EdgeAlignment { channels: map, ..EdgeAlignment::default() }),
@@ -212,6 +216,7 @@ impl Metric {
             Metric::Action(_) => "action",
             Metric::Gps(_) => "gps",
             Metric::Fce(_) => "fce",
+            Metric::FlowDefect(_) => "flow-defect",
             Metric::FieldError(_) => "field-error",
             Metric::Satv(_) => Satv::NAME,
             Metric::Eas(_) => EdgeAlignment::NAME,
@@ -256,7 +261,7 @@ impl Metric {
                 lacks(!promised, "the method does not promise that credit sums to the score's change")
             }
             Metric::Action(_) | Metric::Gps(_) => path,
-            Metric::Fce(_) => {
+            Metric::Fce(_) | Metric::FlowDefect(_) => {
                 path.or(lacks(cases.field.is_none(), "there is no flow to compare the path with"))
             }
             Metric::FieldError(_) => path.or(lacks(
@@ -318,6 +323,7 @@ impl Metric {
             (Metric::Action(grid), ..) => grid.actions(cases),
             (Metric::Gps(grid), ..) => grid.straightness(cases),
             (Metric::Fce(grid), Some(field), ..) => grid.consistency(cases, field),
+            (Metric::FlowDefect(grid), Some(field), ..) => grid.defects(cases, field),
             (Metric::FieldError(grid), Some(field), Some(reference), ..) => {
                 grid.field_errors(cases, field, reference)
             }

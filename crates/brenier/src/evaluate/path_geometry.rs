@@ -4,6 +4,7 @@
 //! A = sum_k |x_{k+1} - x_k|^2 / dt                                             lower is better
 //! GPS = sum_k |x_{k+1} - x_k| / |x_K - x_0|                                    neither; 1 is a straight path
 //! FCE = 1/K sum_k |(x_{k+1} - x_k)/dt - v(x_k, t_k)|^2                         lower is better
+//! defect = 1/K sum_k |x'(t) - v(x, t)|^2 at t = t_k + dt/2                     lower is better
 //! E_field = (sum_k |v - v_ref|^2)^(1/2) / ((sum_k |v_ref|^2)^(1/2) + 1e-12)    lower is better
 //! ```
 //!
@@ -14,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Cases;
 use crate::flow::VelocityField;
-use crate::path::{flow_consistency_errors, geometry, relative_field_error, sample};
+use crate::path::{flow_consistency_errors, flow_defects, geometry, relative_field_error, sample};
 use crate::{Error, Result, error};
 
 /// The uniform grid on which a path is looked at.
@@ -57,8 +58,14 @@ impl PathGrid {
     pub(super) fn consistency(&self, cases: &Cases, field: &dyn VelocityField) -> Result<Vec<Option<f64>>> {
         let steps = self.checked()?;
         error::expect_shape("the field's state", cases.shape(), field.shape())?;
-        let at = |path: usize, time| cases.paths[path].at(time);
-        Ok(flow_consistency_errors(cases.paths.len(), at, steps, field)?.into_iter().map(Some).collect())
+        Ok(flow_consistency_errors(&cases.paths, steps, field)?.into_iter().map(Some).collect())
+    }
+
+    /// Defect of each path as a solution of the field.
+    pub(super) fn defects(&self, cases: &Cases, field: &dyn VelocityField) -> Result<Vec<Option<f64>>> {
+        let steps = self.checked()?;
+        error::expect_shape("the field's state", cases.shape(), field.shape())?;
+        Ok(flow_defects(&cases.paths, steps, field)?.into_iter().map(Some).collect())
     }
 
     /// Relative error of the field against the reference field, along each path.
@@ -81,7 +88,7 @@ mod tests {
 
     use super::*;
     use crate::data::synthetic::LinearScore;
-    use crate::{FieldFn, Line, Path, Polyline};
+    use crate::{FieldFn, Line, Path, PathEvidence, Polyline};
 
     #[test]
     fn lines_and_corners_in_closed_form() {
@@ -102,8 +109,39 @@ mod tests {
         near(grid.straightness(&cases).unwrap(), [1.0, 7.0 / 5.0]);
         let field = FieldFn::new(&[2], |_, _| array![3.0, 4.0]);
         near(grid.consistency(&cases, &field).unwrap(), [0.0, 0.5 * 25.0 + 0.5 * 25.0]);
+        near(grid.defects(&cases, &field).unwrap(), [0.0, 0.5 * 25.0 + 0.5 * 25.0]);
         let reference = FieldFn::new(&[2], |_, _| array![3.0, 0.0]);
         near(grid.field_errors(&cases, &field, &reference).unwrap(), [4.0 / 3.0, 4.0 / 3.0]);
         assert!(PathGrid { steps: 0 }.actions(&cases).is_err());
+    }
+
+    #[test]
+    fn a_curve_that_follows_its_field_has_no_defect_but_a_consistency_error() {
+        // x = t^2 solves x' = 2t. The difference over dt is 2 t_k + dt, so FCE is dt^2 and the defect 0.
+        struct Square;
+        impl Path for Square {
+            fn at(&self, t: f64) -> ndarray::Array1<f64> {
+                array![t * t]
+            }
+            fn derivative(&self, t: f64) -> ndarray::Array1<f64> {
+                array![2.0 * t]
+            }
+            fn evidence(&self) -> PathEvidence {
+                PathEvidence::default()
+            }
+        }
+        let score = LinearScore::new(array![1.0], 0.0);
+        let one = Array2::ones((1, 1));
+        let cases = Cases { paths: vec![&Square], ..Cases::new(&score, one.clone(), vec![0], one).unwrap() };
+        let field = FieldFn::new(&[1], |_, t| array![2.0 * t]);
+        for steps in [10, 50] {
+            let grid = PathGrid { steps };
+            let dt = 1.0 / steps as f64;
+            assert!((grid.consistency(&cases, &field).unwrap()[0].unwrap() - dt * dt).abs() < 1e-12);
+            assert!(grid.defects(&cases, &field).unwrap()[0].unwrap() < 1e-24);
+        }
+        // A field that is 1 too fast everywhere.
+        let faster = FieldFn::new(&[1], |_, t| array![2.0 * t + 1.0]);
+        assert!((PathGrid::default().defects(&cases, &faster).unwrap()[0].unwrap() - 1.0).abs() < 1e-12);
     }
 }

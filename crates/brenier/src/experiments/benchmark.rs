@@ -57,6 +57,7 @@ impl BenchmarkConfig {
         ];
         let metrics = ["gps", "fce", "satv", "eas", "deletion-zero", "deletion-blur"];
         let more = [
+            "flow-defect",
             "insertion-zero",
             "insertion-blur",
             "relative-residual",

@@ -47,7 +47,7 @@ impl StabilityConfig {
             Size::Quick => (4, 16, vec![1], 300, 512, 8),
             Size::Full => (4, 48, vec![1], 2000, 1500, 32),
         };
-        let batch = 64;
+        let batch = 32;
         StabilityConfig {
             seeds: 3,
             network: UnetConfig { patch, width, multipliers, attention_at: 0, ..UnetConfig::default() },

@@ -93,33 +93,64 @@ pub fn flow_consistency_error(states: ArrayView2<f64>, field: &dyn VelocityField
     Ok(gap.rows().into_iter().map(square).sum::<f64>() / steps)
 }
 
-/// The Flow Consistency Error of so many paths at once, a few grid times at a time, so that a field has enough rows to
-/// share among its workers and what is held does not grow with the number of steps.
+/// The Flow Consistency Error of each of several paths.
 pub(crate) fn flow_consistency_errors(
-    count: usize,
-    at: impl Fn(usize, f64) -> Array1<f64>,
+    paths: &[&dyn Path],
     steps: usize,
     field: &dyn VelocityField,
 ) -> Result<Vec<f64>> {
-    let mut sums = vec![0.0; count];
-    if count == 0 {
+    let time = |k| grid_time(0.0, 1.0, k, steps);
+    mean_square_gaps(paths, steps, field, |path, k| {
+        let now = path.at(time(k));
+        let velocity = (path.at(time(k + 1)) - &now) * steps as f64;
+        (time(k), now, velocity)
+    })
+}
+
+/// The defect of each of several paths as solutions of the field,
+/// `1/K sum_k |x'(t_k + dt/2) - v(x(t_k + dt/2), t_k + dt/2)|^2`, with the derivative of the path itself.
+///
+/// FCE has a difference in its place, so on a path that follows the field exactly it is not 0 but about
+/// `dt^2/4 |x''|^2`. The defect is 0 there. Halfway between grid points, for paths have their corners on them.
+pub(crate) fn flow_defects(paths: &[&dyn Path], steps: usize, field: &dyn VelocityField) -> Result<Vec<f64>> {
+    mean_square_gaps(paths, steps, field, |path, k| {
+        let time = grid_time(0.0, 1.0, 2 * k + 1, 2 * steps);
+        (time, path.at(time), path.derivative(time))
+    })
+}
+
+/// `1/K sum_k |u_k - v(x_k, t_k)|^2` for each path, where `along` says `(t_k, x_k, u_k)`.
+///
+/// A few grid times of all paths at a time: a field has enough rows to share among its workers, and what is held does
+/// not grow with the number of steps.
+fn mean_square_gaps(
+    paths: &[&dyn Path],
+    steps: usize,
+    field: &dyn VelocityField,
+    along: impl Fn(&dyn Path, usize) -> (f64, Array1<f64>, Array1<f64>),
+) -> Result<Vec<f64>> {
+    let mut sums = vec![0.0; paths.len()];
+    if paths.is_empty() {
         return Ok(sums);
     }
-    let time = |k| grid_time(0.0, 1.0, k, steps);
-    let together = (ROWS / count).max(1);
+    let together = (ROWS / paths.len()).max(1);
     for first in (0..steps).step_by(together) {
-        let last = (first + together).min(steps);
-        let rows = (first..=last).flat_map(|k| (0..count).map(move |path| (path, time(k))));
-        let states = stack_rows(&rows.map(|(path, time)| at(path, time)).collect::<Vec<_>>());
-        let (now, next) = (states.slice(s![..-(count as isize), ..]), states.slice(s![count.., ..]));
-        let times: Vec<f64> = (first..last).flat_map(|k| std::iter::repeat_n(time(k), count)).collect();
-        let velocity = field.velocity(now, &times)?;
-        error::expect_shape("the field's velocity", now.shape(), velocity.shape())?;
-        for (row, &time) in times.iter().enumerate() {
-            let path = row % count;
+        let (mut times, mut states, mut moves) = (Vec::new(), Vec::new(), Vec::new());
+        for k in first..(first + together).min(steps) {
+            for path in paths {
+                let (time, state, velocity) = along(*path, k);
+                times.push(time);
+                states.push(state);
+                moves.push(velocity);
+            }
+        }
+        let states = stack_rows(&states);
+        let velocity = field.velocity(states.view(), &times)?;
+        error::expect_shape("the field's velocity", states.shape(), velocity.shape())?;
+        for (row, (&time, moved)) in times.iter().zip(&moves).enumerate() {
+            let path = row % paths.len();
             error::expect_finite("velocity", path, time, velocity.row(row))?;
-            let gap = (&next.row(row) - &now.row(row)) * steps as f64 - velocity.row(row);
-            sums[path] += square(gap.view()) / steps as f64;
+            sums[path] += square((moved - &velocity.row(row)).view()) / steps as f64;
         }
     }
     Ok(sums)

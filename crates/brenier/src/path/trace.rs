@@ -70,17 +70,6 @@ impl Default for TraceConfig {
     }
 }
 
-impl TraceConfig {
-    /// FCE of solutions, where it is asked for.
-    fn consistency(&self, solutions: &[&Trajectory], field: &dyn VelocityField) -> Result<Vec<f64>> {
-        if self.consistency_steps == 0 {
-            return Ok(Vec::new());
-        }
-        let at = |path: usize, time| solutions[path].at(time);
-        flow_consistency_errors(solutions.len(), at, self.consistency_steps, field)
-    }
-}
-
 /// A traced path with its evidence.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trace {
@@ -120,15 +109,7 @@ pub fn trace(field: &dyn VelocityField, inputs: ArrayView2<f64>, config: &TraceC
     let backward = solve(field, inputs, 1.0, 0.0, &config.solver)?;
     let references: Vec<_> = backward.iter().map(|trajectory| trajectory.at(0.0)).collect();
     let starts = super::stack_rows(&references);
-    // The way back is one step after another, so for few inputs it leaves workers idle.
-    let (forward, consistency) = rayon::join(
-        || solve(field, starts.view(), 0.0, 1.0, &config.solver),
-        || match config.mode {
-            TraceMode::ReversedBackward => config.consistency(&backward.iter().collect::<Vec<_>>(), field),
-            TraceMode::BackwardForward => Ok(Vec::new()),
-        },
-    );
-    let (forward, consistency) = (forward?, consistency?);
+    let forward = solve(field, starts.view(), 0.0, 1.0, &config.solver)?;
     let normal = match config.reference {
         Reference::StandardNormal => field.normal_coordinates(starts.view()),
         Reference::Other => None,
@@ -163,14 +144,12 @@ pub fn trace(field: &dyn VelocityField, inputs: ArrayView2<f64>, config: &TraceC
         };
         traces.push(Trace { trajectory: kept, evidence });
     }
-    let consistency = match config.mode {
-        TraceMode::ReversedBackward => consistency,
-        TraceMode::BackwardForward => {
-            config.consistency(&traces.iter().map(Trace::trajectory).collect::<Vec<_>>(), field)?
+    if config.consistency_steps > 0 {
+        let paths: Vec<&dyn Path> = traces.iter().map(|trace| trace as &dyn Path).collect();
+        let errors = flow_consistency_errors(&paths, config.consistency_steps, field)?;
+        for (trace, error) in traces.iter_mut().zip(errors) {
+            trace.evidence.flow_consistency_error = Some(error);
         }
-    };
-    for (trace, error) in traces.iter_mut().zip(consistency) {
-        trace.evidence.flow_consistency_error = Some(error);
     }
     Ok(traces)
 }

@@ -46,7 +46,8 @@ impl MetricArgs {
     /// What metrics may take of the things that are given for methods.
     pub(super) fn takes(&self) -> Vec<&'static str> {
         let asked = |name: &str| self.metrics.iter().any(|metric| metric.trim() == name);
-        if self.metrics.is_empty() || asked("fce") { vec!["flows"] } else { Vec::new() }
+        let flows = self.metrics.is_empty() || asked("fce") || asked("flow-defect");
+        if flows { vec!["flows"] } else { Vec::new() }
     }
 
     /// The metrics of these names, or those that this kind of input allows.

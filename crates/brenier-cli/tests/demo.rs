@@ -7,9 +7,9 @@ use std::process::Command;
 #[test]
 fn the_demo_explains_embedded_images_and_can_be_run_again() {
     let folder = tempfile::tempdir().unwrap();
-    let run = || {
+    let run = |images: &str| {
         let output = Command::new(env!("CARGO_BIN_EXE_brenier"))
-            .args(["demo", "--images", "1", "-o", "demo"])
+            .args(["demo", "--images", images, "-o", "demo"])
             .current_dir(folder.path())
             .output()
             .unwrap();
@@ -17,7 +17,7 @@ fn the_demo_explains_embedded_images_and_can_be_run_again() {
         assert!(output.status.success(), "{told}");
         (String::from_utf8(output.stdout).unwrap(), told)
     };
-    let (table, told) = run();
+    let (table, told) = run("1");
     for verb in ["evaluate", "explain"] {
         assert!(told.contains(&format!("$ brenier {verb} demo/images")), "{told}");
     }
@@ -35,5 +35,7 @@ fn the_demo_explains_embedded_images_and_can_be_run_again() {
     }
     assert!(folder.path().join("demo/report/heatmaps/0000-transport-target9.png").exists());
     // What was measured is kept, and the numbers are the same.
-    assert_eq!(run().0, table);
+    assert_eq!(run("1").0, table);
+    // Another number of images takes the place of the first.
+    assert_eq!(run("2").0.lines().filter(|line| line.starts_with("transport ")).count(), 3);
 }

@@ -183,4 +183,8 @@ fn mistakes_are_named() {
     );
     refused(&[&kept[..], &["-n", "3"]].concat(), 1, "the count of examples was 4, and now it is 3");
     refused(&[&kept[..], &["--keep-softmax"]].concat(), 1, "the explained output was the first");
+    let anew = ["evaluate", "-m", &model, &inputs, "-n", "3", "--force", "--format", "json"];
+    let table: serde_json::Value =
+        serde_json::from_str(&stdout(&brenier(&[&anew[..], &kept[..]].concat()))).unwrap();
+    assert_eq!(table["examples"], 3);
 }

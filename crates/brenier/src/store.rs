@@ -22,6 +22,7 @@ const CLAIM: &str = "run.json";
 #[derive(Debug, Clone, Default)]
 pub struct Store {
     folder: Option<PathBuf>,
+    replacing: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -33,17 +34,22 @@ struct Part {
 impl Store {
     /// Nowhere: every run makes everything.
     pub fn nowhere() -> Store {
-        Store { folder: None }
+        Store::default()
     }
 
     /// In a folder, which is made when the first part is finished.
     pub fn in_folder(folder: impl Into<PathBuf>) -> Store {
-        Store { folder: Some(folder.into()) }
+        Store { folder: Some(folder.into()), replacing: false }
     }
 
     /// A part of this store with a folder of its own.
     pub fn within(&self, name: &str) -> Store {
-        Store { folder: self.folder.as_ref().map(|folder| folder.join(name)) }
+        Store { folder: self.folder.as_ref().map(|folder| folder.join(name)), ..self.clone() }
+    }
+
+    /// The same store, in which a run that claims the folder takes the place of another one.
+    pub fn replacing(self) -> Store {
+        Store { replacing: true, ..self }
     }
 
     /// The folder, for what is kept there besides parts.
@@ -60,39 +66,26 @@ impl Store {
     }
 
     /// Says what the parts in the folder are made from, by name: a model, data, settings. The first run writes it
-    /// down; every other one must say the same.
+    /// down; every other one must say the same, or the parts go where the store is [`Store::replacing`].
     ///
     /// # Errors
     /// If the folder was claimed for something else, with the first thing that differs.
     pub fn claim(&self, about: &BTreeMap<String, String>) -> Result<()> {
         let Some(folder) = &self.folder else { return Ok(()) };
         let path = folder.join(CLAIM);
-        if !path.exists() {
-            make_folder(folder)?;
-            let text = serde_json::to_vec_pretty(about)
-                .map_err(|e| Error::Write { path: path.clone(), source: e.into() })?;
-            return write_whole(&path, &text);
-        }
-        let unreadable =
-            |source: Box<dyn std::error::Error + Send + Sync>| Error::Read { path: path.clone(), source };
-        let bytes = std::fs::read(&path).map_err(|e| unreadable(e.into()))?;
-        let kept: BTreeMap<String, String> =
-            serde_json::from_slice(&bytes).map_err(|e| unreadable(e.into()))?;
-        let absent = "none".to_string();
-        for name in kept.keys().chain(about.keys()) {
-            let (before, now) = (kept.get(name).unwrap_or(&absent), about.get(name).unwrap_or(&absent));
-            if before != now {
-                return Err(Error::OtherParts {
-                    folder: folder.clone(),
-                    what: name.clone(),
-                    kept: before.clone(),
-                    asked: now.clone(),
-                });
+        let unwritable =
+            |source: Box<dyn std::error::Error + Send + Sync>| Error::Write { path: path.clone(), source };
+        if path.exists() {
+            match refuse_others(folder, &path, about) {
+                Err(Error::OtherParts { .. }) if self.replacing => {
+                    std::fs::remove_dir_all(folder).map_err(|e| unwritable(e.into()))?;
+                }
+                answer => return answer,
             }
         }
-        Ok(())
+        make_folder(folder)?;
+        write_whole(&path, &serde_json::to_vec_pretty(about).map_err(|e| unwritable(e.into()))?)
     }
-
     /// The part of this name: the one that was kept, if it has the same settings, or else a new one.
     ///
     /// # Errors
@@ -118,6 +111,27 @@ impl Store {
         write_whole(&path, &serde_json::to_vec(&part).map_err(unwritable)?)?;
         Ok(made)
     }
+}
+
+/// An error where a folder was claimed for something else.
+fn refuse_others(folder: &Path, claim: &Path, about: &BTreeMap<String, String>) -> Result<()> {
+    let unreadable =
+        |source: Box<dyn std::error::Error + Send + Sync>| Error::Read { path: claim.to_owned(), source };
+    let bytes = std::fs::read(claim).map_err(|e| unreadable(e.into()))?;
+    let kept: BTreeMap<String, String> = serde_json::from_slice(&bytes).map_err(|e| unreadable(e.into()))?;
+    let absent = "none".to_string();
+    for name in kept.keys().chain(about.keys()) {
+        let (before, now) = (kept.get(name).unwrap_or(&absent), about.get(name).unwrap_or(&absent));
+        if before != now {
+            return Err(Error::OtherParts {
+                folder: folder.to_owned(),
+                what: name.clone(),
+                kept: before.clone(),
+                asked: now.clone(),
+            });
+        }
+    }
+    Ok(())
 }
 
 fn read(path: &Path) -> Option<Part> {
@@ -163,5 +177,13 @@ mod tests {
         let message = store.claim(&BTreeMap::new()).unwrap_err().to_string();
         assert!(message.contains("now it is none"), "{message}");
         Store::nowhere().claim(&about("b")).unwrap();
+        // Where that is wanted, the parts of the other run go; those of the same run stay.
+        let part = folder.path().join("parts/part.json");
+        std::fs::write(&part, "").unwrap();
+        let replacing = store.clone().replacing();
+        replacing.claim(&about("a")).unwrap();
+        assert!(part.exists());
+        replacing.claim(&about("b")).unwrap();
+        assert!(!part.exists() && store.claim(&about("b")).is_ok());
     }
 }

@@ -177,6 +177,12 @@ fn what_cannot_be_done_is_said_in_one_sentence() {
     let output = PredictorConfig { output: Some("z".into()), ..config.clone() };
     let wrong = OnnxPredictor::new(&small("Tanh", Dim::symbol("N")), &output).unwrap_err();
     assert!(message(wrong).contains("no output 'z'; it has y"));
+    let mut custom = small("Tanh", Dim::symbol("N"));
+    let last = custom.graph.nodes.last_mut().unwrap();
+    (last.op, last.domain) = ("Own".to_string(), "mine".to_string());
+    let wrong = OnnxPredictor::new(&custom, &config).unwrap_err();
+    let told = message(wrong);
+    assert!(told.contains("mine::Own"), "{told}");
     let wrong = OnnxPredictor::load(fixture("unet.script.onnx"), &config).unwrap_err();
     assert!(message(wrong).contains("2 inputs (x, t)"));
 

@@ -58,6 +58,7 @@ pub(crate) fn run(demo: &Demo) -> Result<()> {
         .flag("--methods", METHODS)
         .flag("--metrics", METRICS)
         .flag("-o", &results)
+        .words("--force")
         .run()?;
     models(Line::new("explain").file(&images()).words("--part test").flag("--limit", shown))
         .flag("--method", METHODS)

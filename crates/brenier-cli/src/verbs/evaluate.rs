@@ -60,6 +60,9 @@ pub(crate) struct Evaluate {
     /// Folder for the table (JSON, CSV, LaTeX), report.html and what is finished so far
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
+    /// Begin anew where the folder has an evaluation of something else
+    #[arg(long, requires = "output")]
+    force: bool,
     /// How the table is printed
     #[arg(long, value_enum, default_value = "text")]
     format: TableFormat,
@@ -121,6 +124,7 @@ pub(crate) fn run(args: &Evaluate) -> Result<()> {
         metrics: &metrics,
     };
     let store = match &args.output {
+        Some(folder) if args.force => Store::in_folder(folder.join("parts")).replacing(),
         Some(folder) => Store::in_folder(folder.join("parts")),
         None => Store::nowhere(),
     };

@@ -67,7 +67,10 @@ impl Transport {
             0 => Err(Error::Method {
                 method: Self::NAME.to_string(),
                 reason: "there is no flow to follow".to_string(),
-                remedy: "give a flow that was trained on the model's data (--flow flow.onnx)",
+                remedy: match context.diffusion {
+                    Some(_) => "what is given is a diffusion model: follow it with --method ddim",
+                    None => "give a flow that was trained on the model's data (--flow flow.onnx)",
+                },
             }),
             1 => Ok(members.swap_remove(0)),
             _ => Ok((0..targets.len()).map(|i| ensemble(members.iter().map(|m| &m[i]).collect())).collect()),

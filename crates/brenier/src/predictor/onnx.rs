@@ -289,6 +289,9 @@ pub(super) fn row_shape(graph: &Graph) -> Result<Vec<usize>> {
 /// Scores as a matrix, whatever axes the model gives them.
 fn flatten_scores(graph: Graph) -> Result<Graph> {
     let output = graph.outputs[0].name.clone();
+    // Nothing is known of what an operator of somebody's own gives.
+    let foreign = graph.nodes.iter().find(|node| !node.domain.is_empty());
+    let foreign = foreign.map(|node| format!("{}::{}", node.domain, node.op));
     let mut source = graph;
     source.outputs.clear();
     let mut builder = Builder::extend(source, "brenier/")?;
@@ -298,9 +301,15 @@ fn flatten_scores(graph: Graph) -> Result<Graph> {
         Some(2) => onnx_grad::Value::named(&output),
         Some(rank) if rank > 2 => builder.op_with("Flatten", &[&output], &[("axis", 1i64.into())]),
         _ => {
-            return Err(Error::Predictor {
-                reason: format!("output '{output}' has no batch axis, or its rank is not known"),
-                remedy: "explain an output of shape [batch, scores]",
+            return Err(match foreign {
+                Some(operator) => Error::Predictor {
+                    reason: format!("its operator {operator} is not one of ONNX's own"),
+                    remedy: "export the model without custom operators",
+                },
+                None => Error::Predictor {
+                    reason: format!("output '{output}' has no batch axis, or its rank is not known"),
+                    remedy: "explain an output of shape [batch, scores]",
+                },
             });
         }
     };

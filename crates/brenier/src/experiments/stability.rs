@@ -45,7 +45,7 @@ impl StabilityConfig {
     pub fn at(scale: Size, engine: &EngineConfig) -> StabilityConfig {
         let (patch, width, multipliers, steps, pairs, examples) = match scale {
             Size::Quick => (4, 16, vec![1], 300, 512, 8),
-            Size::Full => (4, 48, vec![1], 2000, 1500, 32),
+            Size::Full => (4, 48, vec![1], 1500, 1500, 32),
         };
         let batch = 32;
         StabilityConfig {

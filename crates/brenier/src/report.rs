@@ -9,6 +9,7 @@ mod metric_table;
 mod page;
 mod panels;
 mod picture_grid;
+mod ranking;
 mod saved;
 mod steps;
 
@@ -19,4 +20,5 @@ pub use heat_map::{HeatMapGround, credit_scales, heat_map, save_heat_maps};
 pub use page::{Report, ReportExample, ReportTable};
 pub use panels::{Axes, Panels};
 pub use picture_grid::{PictureCell, picture_grid};
+pub use ranking::ranking;
 pub use saved::{load_explanations, save_stills};

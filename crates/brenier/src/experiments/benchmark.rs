@@ -17,7 +17,7 @@ use crate::engine::EngineConfig;
 use crate::evaluate::{Evaluation, Metric, MetricTable};
 use crate::flow::OnnxFlow;
 use crate::predictor::OnnxPredictor;
-use crate::report::{Chart, Mark, Scale, Series};
+use crate::report::ranking;
 use crate::runs::{ClassifierRun, FlowRun};
 
 /// The size of the experiment.
@@ -162,21 +162,10 @@ pub(super) fn table_rows(
 
 /// Faithfulness under both replacements: left and below is better.
 fn figure(name: &str, table: &MetricTable) -> Figure {
-    let place = |metric: &str| table.metrics.iter().position(|m| m.name == metric);
-    let mean =
-        |row: &crate::evaluate::MethodRow, metric: &str| Some(row.cells[place(metric)?].summary()?.mean);
-    let series = table.rows.iter().enumerate().filter_map(|(colour, row)| {
-        let point = (mean(row, "deletion-zero")?, mean(row, "deletion-blur")?);
-        Some(Series { name: row.method.clone(), points: vec![point], mark: Mark::Dots, colour })
-    });
-    let chart = Chart {
-        title: format!("{name}: score left under deletion, lower is better"),
-        x: ("deletion-zero".into(), Scale::Linear),
-        y: ("deletion-blur".into(), Scale::Linear),
-        series: series.collect(),
-    };
+    let title = format!("{name}: score left under deletion");
+    let svg = ranking(&title, table, &["deletion-zero", "deletion-blur"]);
     let file = format!("benchmark-{}.svg", name.to_lowercase().replace(' ', "-"));
-    Figure { file, svg: chart.svg() }
+    Figure { file, svg }
 }
 
 /// The paper's table: GPS, FCE, SATV, EAS, deletion under zero and blur; `NAN` stands for its dashes.

@@ -20,7 +20,7 @@ use crate::data::Dataset;
 use crate::data::synthetic::{Planted, PlantedImages, PlantedTable};
 use crate::engine::EngineConfig;
 use crate::evaluate::{Evaluation, Metric, MetricTable};
-use crate::report::{Chart, Mark, Scale, Series};
+use crate::report::ranking;
 use crate::{Error, Result};
 
 /// The size of the experiment.
@@ -217,16 +217,10 @@ impl World<'_> {
 
 /// Methods by the truth: how much of the credit, and whether the highest is true.
 fn figure(name: &str, table: &MetricTable) -> Figure {
-    let series = table.rows.iter().enumerate().filter_map(|(colour, row)| {
-        let mean = |column: usize| Some(row.cells[column].summary()?.mean);
-        let points = vec![(mean(0)?, mean(2)?)];
-        Some(Series { name: row.method.clone(), points, mark: Mark::Dots, colour })
-    });
-    let chart = Chart {
-        title: format!("Planted {name}: right and up is nearer to the truth"),
-        x: ("mass accuracy".into(), Scale::Linear),
-        y: ("pointing game".into(), Scale::Linear),
-        series: series.collect(),
-    };
-    Figure { file: format!("planted-{name}.svg"), svg: chart.svg() }
+    let svg = ranking(
+        &format!("Planted {name}: credit on what decides"),
+        table,
+        &["mass-accuracy", "rank-accuracy", "pointing-game"],
+    );
+    Figure { file: format!("planted-{name}.svg"), svg }
 }

@@ -225,7 +225,7 @@ pub(super) struct Axis {
 }
 
 impl Axis {
-    fn new(scale: Scale, values: impl Iterator<Item = f64>) -> Self {
+    pub(super) fn new(scale: Scale, values: impl Iterator<Item = f64>) -> Self {
         let mut axis = Self { scale, low: f64::INFINITY, high: f64::NEG_INFINITY };
         for value in values {
             if axis.shows(value) {
@@ -254,13 +254,13 @@ impl Axis {
         }
     }
 
-    fn place(&self, value: f64) -> f64 {
+    pub(super) fn place(&self, value: f64) -> f64 {
         (self.coordinate(value) - self.low) / (self.high - self.low)
     }
 
     /// Values with their labels: round numbers, or powers of ten. Where there are few of these: powers of two for
     /// counts, and otherwise 1, 2 and 5 times powers of ten.
-    fn ticks(&self) -> Vec<(f64, String)> {
+    pub(super) fn ticks(&self) -> Vec<(f64, String)> {
         let span = self.high - self.low;
         match self.scale {
             Scale::Linear => {

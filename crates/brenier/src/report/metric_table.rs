@@ -193,7 +193,7 @@ impl From<&MetricTable> for ReportTable {
     }
 }
 
-fn arrow(direction: Direction) -> &'static str {
+pub(super) fn arrow(direction: Direction) -> &'static str {
     match direction {
         Direction::Higher => " ↑",
         Direction::Lower => " ↓",
@@ -227,11 +227,12 @@ fn escaped(text: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::evaluate::{MetricColumn, Summary};
 
-    fn table() -> MetricTable {
+    /// Two methods, of which one has no path.
+    pub(in crate::report) fn table() -> MetricTable {
         let column = |name: &str, direction| MetricColumn { name: name.to_string(), direction };
         let measured = |values: &[f64]| {
             Cell::Measured(Summary::of(&values.iter().map(|v| Some(*v)).collect::<Vec<_>>()).unwrap())

@@ -50,8 +50,8 @@ impl GaussianConfig {
     }
 }
 
-/// The first level sees 160 million pairs: what is left of their noise is what is left after Reflow.
-const FIRST_STEPS: u64 = 40_000;
+/// The first level sees 290 million pairs: what is left of their noise is what is left after Reflow.
+const FIRST_STEPS: u64 = 70_000;
 const FIRST_BATCH: usize = 4096;
 const LATER_STEPS: u64 = 5000;
 

@@ -15,10 +15,10 @@ use super::{Figure, Row, Scale as Size, Store, Subject, Table, Tell, trained, tr
 use crate::Result;
 use crate::attribute::Context;
 use crate::engine::EngineConfig;
-use crate::evaluate::{Cases, Metric};
+use crate::evaluate::{Cases, Cell, Direction, MethodRow, Metric, MetricColumn, MetricTable, Summary};
 use crate::flow::{Coupling, NetworkConfig, OnnxFlow, TrainConfig, UnetConfig, VelocityField};
 use crate::path::{kinetic_action, sample};
-use crate::report::{Axes, Chart, Mark, Panels, Scale, Series};
+use crate::report::ranking;
 use crate::runs::{FlowRun, ReflowRun};
 
 /// The size of the experiment.
@@ -184,31 +184,27 @@ fn measure(subject: &Subject, inputs: &Array2<f64>, targets: &[usize], flows: &[
 
 /// A panel for each measure: single values as dots, means joined by a line.
 fn figure(name: &str, found: &[Found]) -> Figure {
-    let charts = MEASURES.iter().enumerate().map(|(m, (metric, _))| {
-        let place = |k: usize| k as f64 + 1.0;
-        let values = |k: usize| found[k][m].iter().map(move |value| (place(k), *value));
-        let mean = |k: usize| found[k][m].iter().sum::<f64>() / found[k][m].len().max(1) as f64;
-        Chart {
-            title: metric.to_string(),
-            x: ("1: 1-RF   2: 2-RF   3: OT-coupled".into(), Scale::Linear),
-            y: (metric.to_string(), Scale::Linear),
-            series: vec![
-                Series {
-                    name: String::new(),
-                    points: (0..found.len()).flat_map(values).collect(),
-                    mark: Mark::Dots,
-                    colour: 5,
-                },
-                Series {
-                    name: "mean".into(),
-                    points: (0..found.len()).map(|k| (place(k), mean(k))).collect(),
-                    mark: Mark::Line,
-                    colour: 1,
-                },
-            ],
-        }
-    });
+    let columns: Vec<MetricColumn> = MEASURES
+        .iter()
+        .zip([Direction::Lower, Direction::Lower, Direction::Higher, Direction::Higher])
+        .map(|((metric, _), direction)| MetricColumn { name: metric.to_string(), direction })
+        .collect();
+    let cell = |values: &Vec<f64>| match Summary::of(&values.iter().map(|v| Some(*v)).collect::<Vec<_>>()) {
+        Some(summary) => Cell::Measured(summary),
+        None => Cell::Absent("nothing was measured".to_string()),
+    };
+    let row = |(kind, values): (&&str, &Found)| MethodRow {
+        method: kind.to_string(),
+        cells: values.iter().map(cell).collect(),
+        gradients: 0.0,
+        scores: 0.0,
+    };
+    let table = MetricTable {
+        examples: found.first().and_then(|measures| measures.last()).map_or(0, Vec::len),
+        metrics: columns,
+        rows: KINDS.iter().zip(found).map(row).collect(),
+    };
     let title = format!("{name}: what flows of other seeds agree on");
-    let panels = Panels { title, charts: charts.collect(), axes: Axes::Own };
-    Figure { file: "stability.svg".into(), svg: panels.svg() }
+    let svg = ranking(&title, &table, &MEASURES.map(|(metric, _)| metric));
+    Figure { file: "stability.svg".into(), svg }
 }

@@ -309,7 +309,7 @@ fn a_table_of_methods_and_metrics_on_a_network_whatever_the_number_of_workers() 
     // Methods without a path or a promise have a dash there.
     assert!(found.contains_key(&("ig", "gps")) && !found.contains_key(&("smoothgrad", "gps")));
     assert!(!found.contains_key(&("smoothgrad", "completeness-residual")));
-    assert_eq!(found.len(), 4 * Metric::names().len() - 3 * 6);
+    assert_eq!(found.len(), 4 * Metric::names().len() - 3 * 7);
     for metric in Metric::names() {
         let higher = metric.parse::<Metric>().unwrap().direction() == Direction::Higher;
         let expected = ["insertion", "eas", "faithfulness", "ssim", "rank-", "mass", "pointing"];

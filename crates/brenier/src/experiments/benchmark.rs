@@ -160,7 +160,7 @@ pub(super) fn table_rows(
     rows
 }
 
-/// Faithfulness under both replacements: left and below is better.
+/// Faithfulness under both replacements.
 fn figure(name: &str, table: &MetricTable) -> Figure {
     let title = format!("{name}: score left under deletion");
     let svg = ranking(&title, table, &["deletion-zero", "deletion-blur"]);

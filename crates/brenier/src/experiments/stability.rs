@@ -15,7 +15,7 @@ use super::{Figure, Row, Scale as Size, Store, Subject, Table, Tell, trained, tr
 use crate::Result;
 use crate::attribute::Context;
 use crate::engine::EngineConfig;
-use crate::evaluate::{Cases, Cell, Direction, MethodRow, Metric, MetricColumn, MetricTable, Summary};
+use crate::evaluate::{Cases, Cell, MethodRow, Metric, MetricColumn, MetricTable, Summary};
 use crate::flow::{Coupling, NetworkConfig, OnnxFlow, TrainConfig, UnetConfig, VelocityField};
 use crate::path::{kinetic_action, sample};
 use crate::report::ranking;
@@ -119,7 +119,7 @@ pub fn stability(
         ),
         rows,
     };
-    Ok((table, vec![figure(subject.name, &found)]))
+    Ok((table, vec![figure(subject.name, &found)?]))
 }
 
 /// The flow of a kind and a seed; a second level begins with the first level of its seed.
@@ -182,13 +182,12 @@ fn measure(subject: &Subject, inputs: &Array2<f64>, targets: &[usize], flows: &[
     Ok(found)
 }
 
-/// A panel for each measure: single values as dots, means joined by a line.
-fn figure(name: &str, found: &[Found]) -> Figure {
-    let columns: Vec<MetricColumn> = MEASURES
-        .iter()
-        .zip([Direction::Lower, Direction::Lower, Direction::Higher, Direction::Higher])
-        .map(|((metric, _), direction)| MetricColumn { name: metric.to_string(), direction })
-        .collect();
+/// The kinds of flows by every measure: means with their intervals.
+fn figure(name: &str, found: &[Found]) -> Result<Figure> {
+    let column = |name: &str| -> Result<MetricColumn> {
+        Ok(MetricColumn { name: name.to_string(), direction: name.parse::<Metric>()?.direction() })
+    };
+    let metrics = MEASURES.iter().map(|(name, _)| column(name)).collect::<Result<_>>()?;
     let cell = |values: &Vec<f64>| match Summary::of(&values.iter().map(|v| Some(*v)).collect::<Vec<_>>()) {
         Some(summary) => Cell::Measured(summary),
         None => Cell::Absent("nothing was measured".to_string()),
@@ -201,10 +200,10 @@ fn figure(name: &str, found: &[Found]) -> Figure {
     };
     let table = MetricTable {
         examples: found.first().and_then(|measures| measures.last()).map_or(0, Vec::len),
-        metrics: columns,
+        metrics,
         rows: KINDS.iter().zip(found).map(row).collect(),
     };
     let title = format!("{name}: what flows of other seeds agree on");
     let svg = ranking(&title, &table, &MEASURES.map(|(metric, _)| metric));
-    Figure { file: "stability.svg".into(), svg }
+    Ok(Figure { file: "stability.svg".into(), svg })
 }

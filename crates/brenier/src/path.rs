@@ -8,6 +8,7 @@
 //! Straight lines give Integrated Gradients, traces of a flow give transport-geodesic credit, a blur that recedes
 //! gives Blur IG, the cheapest way through the data Geodesic IG.
 
+mod awaited;
 mod blur;
 mod ddim;
 mod diagnostics;
@@ -18,6 +19,7 @@ mod reparameterised;
 mod solver;
 mod tableau;
 mod trace;
+mod trace_file;
 mod trajectory;
 
 use ndarray::{Array1, Array2};
@@ -36,7 +38,9 @@ pub use polyline::Polyline;
 pub use reparameterised::Reparameterised;
 pub use solver::{Solver, Stepping, solve};
 pub use tableau::{Scheme, Tableau};
-pub use trace::{Reference, Trace, TraceConfig, TraceMode, load_traces, save_traces, trace};
+pub(crate) use trace::trace_and;
+pub use trace::{Reference, Trace, TraceConfig, TraceMode, trace};
+pub use trace_file::{load_traces, save_traces};
 pub use trajectory::Trajectory;
 
 /// A curve from the reference at time 0 to the input at time 1.

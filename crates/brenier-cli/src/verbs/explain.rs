@@ -136,9 +136,9 @@ pub(crate) fn run(args: &Explain) -> Result<()> {
     for method in &methods {
         let name = method.name();
         let folder = folder(args, &name, methods.len());
-        let given = given_paths(args, method, &surroundings, &inputs, folder.as_deref())?;
+        let given = given_paths(args, method, &inputs)?;
         let (mut explanations, stills): (Vec<_>, Vec<_>) =
-            work.explain(method, given.as_ref())?.into_iter().unzip();
+            work.explain(method, given, folder.as_deref())?.into_iter().unzip();
         sign(args, method, model.values(), &names, &mut explanations)?;
         if let Some(folder) = folder {
             save_explanations(&folder, &explanations)?;

@@ -54,24 +54,30 @@ impl Allocation {
         Ok(explanations)
     }
 
-    /// Explains rows along the paths that `follow` makes for them, a micro-batch at a time; each micro-batch of
-    /// paths is handed to `keep` when its credit is known.
-    pub(super) fn explain_traced<P: Path>(
+    /// Explains rows along the paths that `make` makes for them, a micro-batch at a time: it hands the paths to the
+    /// function that it is given when they can be followed, and returns them when they are complete. Then they go
+    /// to `keep`.
+    pub(super) fn explain_traced<P>(
         &self,
         method: &str,
         score: &dyn Score,
         inputs: ArrayView2<f64>,
         targets: &[usize],
-        follow: impl Fn(ArrayView2<f64>) -> Result<Vec<P>>,
+        make: impl Fn(ArrayView2<f64>, &mut dyn FnMut(&[&dyn Path])) -> Result<Vec<P>>,
         keep: &mut dyn FnMut(Vec<P>),
     ) -> Result<Vec<Explanation>> {
         let mut explanations = Vec::with_capacity(targets.len());
         for first in (0..targets.len()).step_by(MICRO_BATCH) {
             let last = (first + MICRO_BATCH).min(targets.len());
-            let paths = follow(inputs.slice(s![first..last, ..])).map_err(|e| e.counted_from(first))?;
-            let mut requests = requests(&paths, &targets[first..last]);
-            requests.iter_mut().for_each(|request| request.example += first);
-            explanations.extend(self.explain_all(method, score, &requests)?);
+            // What goes wrong along a path knows its example's number in the run, what goes wrong before does not.
+            let mut followed = Ok(());
+            let made = make(inputs.slice(s![first..last, ..]), &mut |paths| {
+                let mut requests = requests(paths, &targets[first..last]);
+                requests.iter_mut().for_each(|request| request.example += first);
+                followed = self.explain_all(method, score, &requests).map(|found| explanations.extend(found));
+            });
+            let paths = made.map_err(|e| e.counted_from(first))?;
+            followed?;
             keep(paths);
         }
         Ok(explanations)

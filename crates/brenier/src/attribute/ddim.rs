@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::rows::check_inputs;
 use super::{Allocation, Context, Explanation};
-use crate::path::{DdimPath, ddim};
+use crate::path::{DdimPath, Path, ddim};
 use crate::predictor::Score;
 use crate::{Error, Result};
 
@@ -79,7 +79,17 @@ impl Ddim {
                 "use a diffusion model that was trained on this model's data",
             ));
         }
-        let invert = |rows: ArrayView2<f64>| ddim(model, rows, self.inversion_steps);
-        self.allocation.explain_traced(Self::NAME, score, inputs, targets, invert, keep)
+        self.allocation.explain_traced(
+            Self::NAME,
+            score,
+            inputs,
+            targets,
+            |rows, follow| {
+                let paths = ddim(model, rows, self.inversion_steps)?;
+                follow(&paths.iter().map(|path| path as &dyn Path).collect::<Vec<_>>());
+                Ok(paths)
+            },
+            keep,
+        )
     }
 }

@@ -442,9 +442,7 @@ impl Method {
                 boxed((method.explain_and_keep(score, inputs, targets, context, keep)?, paths))
             }
             Method::Transport(method) if context.flows.len() == 1 => {
-                let mut paths = Vec::new();
-                let keep = &mut |part| paths.extend(part);
-                boxed((method.explain_and_keep(score, inputs, targets, context, keep)?, paths))
+                boxed(method.explain_with_traces(score, inputs, targets, context.flows[0])?)
             }
             _ => (self.explain_part(score, inputs, targets, context)?, Vec::new()),
         })

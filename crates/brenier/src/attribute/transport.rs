@@ -16,7 +16,7 @@ use super::moments::Moments;
 use super::rows::check_inputs;
 use super::{Allocation, Certificate, Completeness, Context, Explanation, Verdict};
 use crate::flow::VelocityField;
-use crate::path::{Trace, TraceConfig, trace};
+use crate::path::{Trace, TraceConfig, trace_and};
 use crate::predictor::Score;
 use crate::{Error, Result};
 
@@ -46,22 +46,9 @@ impl Transport {
         targets: &[usize],
         context: &Context,
     ) -> Result<Vec<Explanation>> {
-        self.explain_and_keep(score, inputs, targets, context, &mut |_| {})
-    }
-
-    /// As [`Transport::explain`]; the traces of each micro-batch are handed to `keep`, flow after flow.
-    pub(super) fn explain_and_keep(
-        &self,
-        score: &dyn Score,
-        inputs: ArrayView2<f64>,
-        targets: &[usize],
-        context: &Context,
-        keep: &mut dyn FnMut(Vec<Trace>),
-    ) -> Result<Vec<Explanation>> {
-        check_inputs(score, inputs, targets)?;
         let mut members = Vec::with_capacity(context.flows.len());
         for &flow in &context.flows {
-            members.push(self.along(flow, score, inputs, targets, keep)?);
+            members.push(self.along(flow, score, inputs, targets, &mut |_| {})?);
         }
         match members.len() {
             0 => Err(Error::Method {
@@ -77,6 +64,22 @@ impl Transport {
         }
     }
 
+    /// As [`Transport::explain`] along one flow, with the traces, which serve other models and targets as well.
+    ///
+    /// # Errors
+    /// If the flow has another shape.
+    pub fn explain_with_traces(
+        &self,
+        score: &dyn Score,
+        inputs: ArrayView2<f64>,
+        targets: &[usize],
+        flow: &dyn VelocityField,
+    ) -> Result<(Vec<Explanation>, Vec<Trace>)> {
+        let mut traces = Vec::with_capacity(targets.len());
+        let explanations = self.along(flow, score, inputs, targets, &mut |part| traces.extend(part))?;
+        Ok((explanations, traces))
+    }
+
     fn along(
         &self,
         flow: &dyn VelocityField,
@@ -85,6 +88,7 @@ impl Transport {
         targets: &[usize],
         keep: &mut dyn FnMut(Vec<Trace>),
     ) -> Result<Vec<Explanation>> {
+        check_inputs(score, inputs, targets)?;
         if flow.features() != score.features() {
             return Err(Error::Method {
                 method: Self::NAME.to_string(),
@@ -96,8 +100,14 @@ impl Transport {
                 remedy: "use a flow that was trained on this model's data",
             });
         }
-        let follow = |rows: ArrayView2<f64>| trace(flow, rows, &self.trace);
-        self.allocation.explain_traced(Self::NAME, score, inputs, targets, follow, keep)
+        self.allocation.explain_traced(
+            Self::NAME,
+            score,
+            inputs,
+            targets,
+            |rows, follow| trace_and(flow, rows, &self.trace, follow),
+            keep,
+        )
     }
 }
 

@@ -10,8 +10,9 @@ use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 
 use crate::Result;
 
-/// A velocity field, evaluated on batches. Row `i` of the result depends on row `i` of the input only.
-pub trait VelocityField {
+/// A velocity field, evaluated on batches. Row `i` of the result depends on row `i` of the input only. It may be
+/// asked from several threads at once: a trace is checked while it is being followed.
+pub trait VelocityField: Sync {
     /// The shape of one example, without the batch axis.
     fn shape(&self) -> &[usize];
 
@@ -52,7 +53,7 @@ impl<F: Fn(ArrayView1<f64>, f64) -> Array1<f64>> FieldFn<F> {
     }
 }
 
-impl<F: Fn(ArrayView1<f64>, f64) -> Array1<f64>> VelocityField for FieldFn<F> {
+impl<F: Fn(ArrayView1<f64>, f64) -> Array1<f64> + Sync> VelocityField for FieldFn<F> {
     fn shape(&self) -> &[usize] {
         &self.shape
     }

@@ -1,18 +1,14 @@
-//! Paths that are there before a method is asked: points, saved traces, and the traces of one flow, which are
-//! kept because they serve other models as well.
+//! Paths that are there before a method is asked: points, saved traces, and the traces of one flow that the first
+//! targets were explained along.
 
 use std::ops::Range;
-use std::path::Path as FilePath;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 use brenier::attribute::{Allocation, Method, Transport};
-use brenier::{Explanation, Path, Polyline, Request, Score, load_traces, save_traces, trace};
-use ndarray::{Array2, s};
+use brenier::{Explanation, Path, Polyline, Request, Score, Trace, load_traces};
+use ndarray::Array2;
 
 use super::Explain;
-use super::parts::Parts;
-use crate::output::print_progress;
-use crate::request::Surroundings;
 
 /// Paths, and how credit is given along them.
 pub(super) struct GivenPaths {
@@ -21,13 +17,11 @@ pub(super) struct GivenPaths {
     allocation: Allocation,
 }
 
-/// Paths that a user has made, or that are worth keeping: points, saved traces, the traces of one flow.
+/// Paths that a user has: points or saved traces.
 pub(super) fn given_paths(
     args: &Explain,
     method: &Method,
-    surroundings: &Surroundings,
     inputs: &Array2<f64>,
-    folder: Option<&FilePath>,
 ) -> Result<Option<GivenPaths>> {
     if let Some(file) = &args.path {
         if inputs.nrows() != 1 {
@@ -37,41 +31,22 @@ pub(super) fn given_paths(
         let allocation = Allocation::PathIntegral { rule: args.settings.rule()? };
         return Ok(Some(GivenPaths { method: "path", paths, allocation }));
     }
-    let Method::Transport(transport) = method else { return Ok(None) };
-    let traces = match (&args.traces, surroundings.flows.as_slice()) {
-        (Some(file), _) => {
-            let traces = load_traces(file)?;
-            if traces.len() != inputs.nrows() {
-                let file = file.display();
-                bail!("{file} holds {} traces, but there are {} inputs", traces.len(), inputs.nrows());
-            }
-            traces
-        }
-        (None, [flow]) => {
-            let mut parts = Parts::new("tracing", inputs.nrows(), 1, "");
-            let traces = parts.round(inputs.nrows(), |part| {
-                let first = part.start;
-                trace(flow, inputs.slice(s![part, ..]), &transport.trace)
-                    .map_err(|e| e.counted_from(first).into())
-            })?;
-            drop(parts);
-            // They serve other models as well.
-            if let Some(folder) = folder {
-                std::fs::create_dir_all(folder)
-                    .with_context(|| format!("cannot make {}", folder.display()))?;
-                let saved = folder.join("traces.npz");
-                save_traces(&saved, &traces)?;
-                print_progress(&format!("wrote {}", saved.display()));
-            }
-            traces
-        }
-        _ => return Ok(None),
-    };
-    let paths = traces.into_iter().map(|trace| Box::new(trace) as Box<dyn Path>).collect();
-    Ok(Some(GivenPaths { method: Transport::NAME, paths, allocation: transport.allocation }))
+    let (Method::Transport(transport), Some(file)) = (method, &args.traces) else { return Ok(None) };
+    let traces = load_traces(file)?;
+    if traces.len() != inputs.nrows() {
+        let file = file.display();
+        bail!("{file} holds {} traces, but there are {} inputs", traces.len(), inputs.nrows());
+    }
+    Ok(Some(GivenPaths::traces(traces, transport)))
 }
 
 impl GivenPaths {
+    /// Traces, one for each input.
+    pub(super) fn traces(traces: Vec<Trace>, transport: &Transport) -> GivenPaths {
+        let paths = traces.into_iter().map(|trace| Box::new(trace) as Box<dyn Path>).collect();
+        GivenPaths { method: Transport::NAME, paths, allocation: transport.allocation }
+    }
+
     /// The paths, one for each input.
     pub(super) fn paths(&self) -> &[Box<dyn Path>] {
         &self.paths

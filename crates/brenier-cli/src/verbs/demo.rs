@@ -67,9 +67,8 @@ pub(crate) fn run(demo: &Demo) -> Result<()> {
         .run()?;
     print_progress(
         "\nWhere transport warns, it is of the reference: black pixels of these images never vary, so nothing tells which \
-         noise they came from, and the flow leads them back to less of it than it started from; this small flow, made of \
-         coarsely solved pairs, adds as much again. A certificate says such things; docs/certificates.md says what \
-         follows from them.",
+         noise they came from, and the flow leads them back to less of it than it started from. A certificate says such \
+         things; docs/certificates.md says what follows from them.",
     );
     print_progress(&format!(
         "\n{:.0} seconds. Open {} in a browser.",

@@ -1,8 +1,10 @@
 //! Credit as a picture: red for the score, blue against it, white for none, and a bar that says how much.
 //!
 //! ```text
-//! m_p = sum over channels c of Phi_cp        colour(m_p / scale),  scale = max_p |m_p|
+//! m_p = sum over channels c of Phi_cp        colour(m_p / scale),  scale = 99.5th percentile of |m_p|
 //! ```
+//!
+//! Beyond the scale the colour stays full: a few pixels with extreme credit do not make all others pale.
 //!
 //! Methods whose credit sums to the score's change give credit in the same unit, so on one input they share one
 //! scale and can be compared by eye; every other method has its own. The page and the pictures follow the same rule.
@@ -35,22 +37,30 @@ const LARGEST_FACTOR: usize = 16;
 /// Pixels around everything and between picture, bar and numbers, and the width of the bar.
 const GAP: u32 = 8;
 const BAR: u32 = 14;
+/// The share of pixels that the colours tell apart.
+const TOLD_APART: f64 = 0.995;
 
 /// The value that has the full colour, for each explanation of one input.
 ///
-/// Explanations that claim completeness share the largest absolute value among them, others have their own.
+/// Explanations that claim completeness share the largest among them, others have their own.
 pub fn credit_scales(explanations: &[&Explanation]) -> Vec<f64> {
     let own: Vec<f64> = explanations
         .iter()
-        .map(|e| {
-            let map = Channels::SignedSum.map(e.values.view(), &e.shape);
-            map.iter().fold(0.0, |most: f64, v| most.max(v.abs()))
-        })
+        .map(|e| full_colour(Channels::SignedSum.map(e.values.view(), &e.shape).iter().map(|v| v.abs())))
         .collect();
     let complete = |e: &Explanation| e.certificate.completeness.is_some();
     let claimed = explanations.iter().zip(&own).filter(|(e, _)| complete(e));
     let shared = claimed.fold(0.0, |most: f64, (_, scale)| most.max(*scale));
     explanations.iter().zip(own).map(|(e, own)| if complete(e) { shared } else { own }).collect()
+}
+
+/// The 99.5th percentile of magnitudes (nearest rank), or the largest where that is 0: of a few pixels all count.
+fn full_colour(magnitudes: impl Iterator<Item = f64>) -> f64 {
+    let mut sorted: Vec<f64> = magnitudes.collect();
+    sorted.sort_by(f64::total_cmp);
+    let rank = (TOLD_APART * sorted.len() as f64).ceil() as usize;
+    let chosen = sorted.get(rank.saturating_sub(1)).copied().filter(|scale| *scale > 0.0);
+    chosen.or(sorted.last().copied()).unwrap_or(0.0)
 }
 
 /// The values shown as black and as white: 0 and 1 where an image lies between them, else its own extremes.
@@ -156,6 +166,17 @@ mod tests {
 
     fn opened(explanation: &Explanation, scale: f64, ground: HeatMapGround) -> RgbImage {
         image::load_from_memory(&heat_map(explanation, scale, ground).unwrap()).unwrap().to_rgb8()
+    }
+
+    #[test]
+    fn a_few_extremes_do_not_set_the_scale() {
+        let ramp = |extreme: f64| (0..1000).map(move |i| if i < 5 { extreme } else { f64::from(i) });
+        assert_eq!(full_colour(ramp(1e6)), 999.0);
+        assert_eq!(full_colour(ramp(0.0)), 994.0);
+        // Up to 200 pixels have none to spare, and credit on a single pixel is seen.
+        assert_eq!(full_colour([1.0, 2.0, 50.0].into_iter()), 50.0);
+        assert_eq!(full_colour((0..1000).map(|i| if i == 7 { 3.0 } else { 0.0 })), 3.0);
+        assert_eq!(full_colour(std::iter::empty()), 0.0);
     }
 
     #[test]

@@ -122,6 +122,18 @@ fn a_flow_is_followed_backward() {
     let certificates: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
     assert!(certificates[0]["path"]["relative_round_trip_error"].as_f64().unwrap() < 1e-3);
     assert_eq!(load_traces(&out.join("traces.npz")).unwrap().len(), 2);
+
+    // A coarser solver takes fewer steps, and misses by more.
+    let model = fixture("torch/vgg.script.onnx");
+    let flow_file = flow.to_str().unwrap();
+    let coarse = ["--solver-tolerance", "1e-2", "--format", "json"];
+    let done = brenier(&[&["explain", "-m", &model, "-f", flow_file, &inputs][..], &coarse].concat());
+    assert_eq!(done.status.code(), Some(0), "{}", stderr(&done));
+    let coarse: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
+    let of = |certificates: &serde_json::Value, what: &str| certificates[0]["path"][what].as_f64().unwrap();
+    assert!(of(&coarse, "velocity_evaluations") < of(&certificates, "velocity_evaluations"));
+    assert!(of(&coarse, "round_trip_error") > of(&certificates, "round_trip_error"));
+
     let mut npz =
         ndarray_npy::NpzReader::new(std::fs::File::open(out.join("explanations.npz")).unwrap()).unwrap();
     let (ends, starts): (ArrayD<f64>, ArrayD<f64>) =
@@ -249,6 +261,7 @@ fn mistakes_are_told() {
         ),
         (&[&inputs, "--baseline", "mean"], 1, "it needs rows of data, and none are given\nhint: "),
         (&[&inputs, "--samples", "5"], 1, "--samples makes no difference to ig\nhint: "),
+        (&[&inputs, "--inversion-steps", "5"], 1, "--inversion-steps makes no difference to ig\nhint: "),
         (
             &[&inputs, "--method", "gradient", "--baseline", "zero"],
             1,

@@ -36,6 +36,12 @@ pub(crate) struct MethodArgs {
     /// Number of nearest neighbours of geodesic-ig
     #[arg(long, value_name = "N")]
     neighbours: Option<usize>,
+    /// Local error that the solver of a trace may make, relative and absolute; 1e-5 where not given
+    #[arg(long, value_name = "TOLERANCE")]
+    solver_tolerance: Option<f64>,
+    /// Number of steps in which ddim inverts an input; 50 where not given
+    #[arg(long, value_name = "N")]
+    inversion_steps: Option<usize>,
     /// What is left out together: each, patches:8x8, superpixels:50, columns:3-5,9-12, or an .npy file of numbers
     #[arg(long, value_name = "GROUPS")]
     groups: Option<String>,
@@ -78,6 +84,8 @@ impl MethodArgs {
             steps: self.steps,
             layer: self.layer.clone(),
             neighbours: self.neighbours,
+            solver_tolerance: self.solver_tolerance,
+            inversion_steps: self.inversion_steps,
             absence: averaged.then_some(Absence::Background { rows: BACKGROUND_ROWS }),
             groups: self.groups.as_deref().map(grouping).transpose()?,
             window: self.window.clone(),
@@ -94,6 +102,11 @@ impl MethodArgs {
             }
         }
         // Whoever gives an option expects something of it.
+        if traced && self.solver_tolerance.is_some() {
+            bail!(
+                "--solver-tolerance makes no difference to saved traces\nhint: give the flow they were made with (--flow)"
+            );
+        }
         let given = [
             ("--samples", "samples", self.samples.is_some()),
             ("--noise", "noise", self.noise.is_some()),
@@ -104,6 +117,8 @@ impl MethodArgs {
             ("--stride", "window", self.stride.is_some()),
             ("--layer", "layer", self.layer.is_some()),
             ("--neighbours", "neighbours", self.neighbours.is_some()),
+            ("--solver-tolerance", "solver tolerance", self.solver_tolerance.is_some()),
+            ("--inversion-steps", "inversion steps", self.inversion_steps.is_some()),
             ("--background", "data", self.background.is_some()),
             ("--flow", "flows", !self.flow.is_empty()),
             ("--traces", "flows", traced),

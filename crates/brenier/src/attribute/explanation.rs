@@ -239,8 +239,12 @@ impl PathCertificate {
             ));
         }
         if let Some(error) = self.evidence.relative_round_trip_error.filter(|&e| e > limits.round_trip) {
+            let remedy = match self.evidence.kind.as_str() {
+                "ddim" => "take more steps (--inversion-steps)",
+                _ => "tighten the solver (--solver-tolerance)",
+            };
             reasons.push(format!(
-                "run forward from the reference, the flow misses the input by {:.2} % of the way: tighten the solver",
+                "run forward from the reference, the flow misses the input by {:.2} % of the way: {remedy}",
                 100.0 * error
             ));
         }

@@ -20,7 +20,7 @@ use super::{
 };
 use crate::data::Dataset;
 use crate::flow::{NoisePredictor, VelocityField};
-use crate::path::Path;
+use crate::path::{Path, Solver, TraceConfig};
 use crate::predictor::{OnnxPredictor, Score};
 use crate::{Error, Result, nearest_name};
 
@@ -144,6 +144,10 @@ pub struct Settings {
     pub layer: Option<String>,
     /// Number of nearest neighbours.
     pub neighbours: Option<usize>,
+    /// Local error that the solver of a trace may make.
+    pub solver_tolerance: Option<f64>,
+    /// Number of steps in which DDIM inverts an input.
+    pub inversion_steps: Option<usize>,
     /// What stands in for features that are left out; the baseline where not given.
     pub absence: Option<Absence>,
     /// Which features are left out together.
@@ -254,8 +258,15 @@ impl Method {
                 let neighbours = settings.neighbours.unwrap_or(default.neighbours);
                 Method::GeodesicIg(GeodesicIg { baseline, neighbours, allocation, seed, ..default })
             }
-            Ddim::NAME => Method::Ddim(Ddim { allocation, ..Ddim::default() }),
-            Transport::NAME => Method::Transport(Transport { allocation, ..Transport::default() }),
+            Ddim::NAME => {
+                let inversion_steps = settings.inversion_steps.unwrap_or(Ddim::default().inversion_steps);
+                Method::Ddim(Ddim { inversion_steps, allocation })
+            }
+            Transport::NAME => {
+                let solver = settings.solver_tolerance.map_or(Solver::default(), Solver::adaptive);
+                let trace = TraceConfig { solver, ..TraceConfig::default() };
+                Method::Transport(Transport { trace, allocation })
+            }
             KernelShap::NAME => {
                 let coalitions =
                     settings.samples.map_or(Coalitions::Usual, |count| Coalitions::Sampled { count });
@@ -343,7 +354,8 @@ impl Method {
             Method::GuidedIg(_) => &["baseline", "steps", "seed", "data"],
             Method::BlurIg(_) => &["rule", "steps"],
             Method::GeodesicIg(_) => &["baseline", "rule", "steps", "neighbours", "seed", "data"],
-            Method::Ddim(_) | Method::Transport(_) => &["rule", "steps", "flows"],
+            Method::Ddim(_) => &["rule", "steps", "flows", "inversion steps"],
+            Method::Transport(_) => &["rule", "steps", "flows", "solver tolerance"],
             Method::KernelShap(_) | Method::Lime(_) => {
                 &["samples", "baseline", "absence", "groups", "seed", "data"]
             }

@@ -263,6 +263,11 @@ fn mistakes_are_told() {
         (&[&inputs, "--samples", "5"], 1, "--samples makes no difference to ig\nhint: "),
         (&[&inputs, "--inversion-steps", "5"], 1, "--inversion-steps makes no difference to ig\nhint: "),
         (
+            &[&inputs, "--traces", "traces.npz", "--solver-tolerance", "1e-3"],
+            1,
+            "--solver-tolerance makes no difference to saved traces\nhint: ",
+        ),
+        (
             &[&inputs, "--method", "gradient", "--baseline", "zero"],
             1,
             "--baseline makes no difference to gradient",

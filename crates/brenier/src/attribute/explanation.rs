@@ -290,3 +290,32 @@ mod maybe_flat {
         Option::<Vec<f64>>::deserialize(deserializer).map(|list| list.map(Array1::from))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_round_trip_that_does_not_close_names_the_setting_that_closes_it() {
+        for (kind, remedy) in [("trace", "--solver-tolerance"), ("ddim", "--inversion-steps")] {
+            let evidence = |error| PathEvidence {
+                kind: kind.into(),
+                relative_round_trip_error: Some(error),
+                ..PathEvidence::default()
+            };
+            let path = |error| PathCertificate {
+                rule: Rule::adaptive(1e-3),
+                rule_used: "bisection".into(),
+                relative_disagreement: None,
+                kinetic_action: 1.0,
+                geometric_path_straightness: None,
+                evidence: evidence(error),
+            };
+            let limits = Limits::default();
+            let reasons = path(0.03).objections(limits.residual, &limits);
+            assert!(reasons.len() == 1 && reasons[0].contains("3.00 %"), "{reasons:?}");
+            assert!(reasons[0].contains(remedy), "{reasons:?}");
+            assert!(path(0.003).objections(limits.residual, &limits).is_empty());
+        }
+    }
+}

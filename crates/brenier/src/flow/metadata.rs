@@ -50,6 +50,7 @@ pub struct FlowMetadata {
 impl FlowMetadata {
     /// Reads the entries of a model.
     pub fn of(model: &Model) -> Result<FlowMetadata> {
+        refuse_classifier(model)?;
         Ok(FlowMetadata {
             shape: entry(model, "brenier.shape")?,
             scaling: entry(model, "brenier.scaling")?,
@@ -76,6 +77,20 @@ impl FlowMetadata {
         put(model, "brenier.data", &self.data)?;
         put(model, "brenier.reference", &self.reference)?;
         put(model, "brenier.coupling", &self.coupling)
+    }
+}
+
+/// What `train --objective classify` writes is no flow, and its entries are none of a flow's.
+fn refuse_classifier(model: &Model) -> Result<()> {
+    let objective = entry::<String>(model, "brenier.objective")?;
+    match objective.as_deref() {
+        Some(value @ "classify") => Err(Error::Setting {
+            name: "the network's objective",
+            value: value.to_string(),
+            needs: "a flow is trained with flow or ddpm",
+            hint: "a classifier is what is explained (--model); a flow comes from 'brenier train' without --objective classify",
+        }),
+        _ => Ok(()),
     }
 }
 
@@ -130,6 +145,13 @@ mod tests {
         assert_eq!(FlowMetadata::of(&model).unwrap(), metadata);
         FlowMetadata::default().write(&mut model).unwrap();
         assert_eq!(model.metadata.len(), 1);
+        model.metadata.insert("brenier.objective".into(), "\"classify\"".into());
+        let refusal = FlowMetadata::of(&model).unwrap_err().to_string();
+        assert!(
+            refusal.starts_with("the network's objective is classify, but a flow is trained with"),
+            "{refusal}"
+        );
+        model.metadata.remove("brenier.objective");
         model.metadata.insert("brenier.level".into(), "two".into());
         assert!(FlowMetadata::of(&model).unwrap_err().to_string().contains("brenier.level"));
     }

@@ -96,8 +96,8 @@ mod tests {
                 told = paths.iter().chain(paths).map(|path| path.evidence()).collect();
             },
             move |paths| {
-                // Does not begin before the paths were followed: it would wait for ever if that waited for this.
-                wait.recv().unwrap();
+                // Does not begin before the paths are followed: fails if that waits for this.
+                wait.recv_timeout(std::time::Duration::from_secs(60)).unwrap();
                 let kinds = (0..paths.len()).map(|i| format!("path {i}"));
                 Ok(kinds.map(|kind| PathEvidence { kind, ..PathEvidence::default() }).collect())
             },

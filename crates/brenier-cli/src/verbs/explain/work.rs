@@ -46,7 +46,11 @@ impl Work<'_> {
         for targets in self.rounds {
             let found = match (method, &given, self.surroundings.flows.as_slice()) {
                 (Method::Transport(transport), None, [flow]) => {
-                    // One trace for all targets: made for the first, and kept.
+                    // One trace for all targets: made for the first, and kept. Where, is known before the work begins.
+                    if let Some(folder) = folder {
+                        std::fs::create_dir_all(folder)
+                            .with_context(|| format!("cannot make {}", folder.display()))?;
+                    }
                     let mut traces = Vec::with_capacity(count);
                     let found = parts
                         .round(count, |part| self.traced_part(transport, flow, part, targets, &mut traces))?;
@@ -127,7 +131,6 @@ impl Work<'_> {
 /// Writes traces into the folder, for they serve other models as well.
 fn keep_traces(traces: &[Trace], folder: Option<&FilePath>) -> Result<()> {
     let Some(folder) = folder else { return Ok(()) };
-    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let saved = folder.join("traces.npz");
     save_traces(&saved, traces)?;
     print_progress(&format!("wrote {}", saved.display()));

@@ -4,6 +4,10 @@
 //! metric on the same kind of data: CIFAR-10, and for faces those of CelebA-HQ, which is another set of faces. The
 //! model is another one too, so figures in units of the score can be compared in order, not in size. Path methods take
 //! 50 nodes each, as many gradients as the paper's.
+//!
+//! FCE holds a difference quotient over 1/K against the field. On a path that follows the field exactly that leaves
+//! `1/(4 K^2)` times its squared acceleration, so K has to be so large that this does not count. The paper does not say
+//! which K its FCE has; [`BenchmarkConfig::consistency_steps`] is ours.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +18,7 @@ use crate::attribute::{Grouping, Method, Settings, Slic};
 use crate::classify::{Augment, ClassifierConfig, ResnetConfig};
 use crate::data::Dataset;
 use crate::engine::EngineConfig;
-use crate::evaluate::{Evaluation, Metric, MetricTable};
+use crate::evaluate::{Evaluation, Metric, MetricSettings, MetricTable};
 use crate::flow::OnnxFlow;
 use crate::predictor::OnnxPredictor;
 use crate::report::ranking;
@@ -29,6 +33,8 @@ pub struct BenchmarkConfig {
     pub methods: Vec<String>,
     /// The metrics by name.
     pub metrics: Vec<String>,
+    /// Steps of the grid on which FCE and the flow's defect are measured.
+    pub consistency_steps: usize,
     /// The seed of everything that is drawn.
     pub seed: u64,
 }
@@ -69,7 +75,18 @@ impl BenchmarkConfig {
             Size::Full => (200, [&paper[..], &others[..]].concat(), [&metrics[..], &more[..]].concat()),
         };
         let owned = |names: Vec<&str>| names.into_iter().map(str::to_string).collect();
-        BenchmarkConfig { examples, methods: owned(methods), metrics: owned(metrics), seed: 0 }
+        let (methods, metrics) = (owned(methods), owned(metrics));
+        BenchmarkConfig { examples, methods, metrics, consistency_steps: 400, seed: 0 }
+    }
+
+    /// The metrics with their settings.
+    fn settled_metrics(&self) -> Result<Vec<Metric>> {
+        let fine = MetricSettings { steps: Some(self.consistency_steps), ..MetricSettings::default() };
+        let settings = |name: &str| match name {
+            "fce" | "flow-defect" => fine.clone(),
+            _ => MetricSettings::default(),
+        };
+        self.metrics.iter().map(|name| Metric::new(name, &settings(name))).collect()
     }
 }
 
@@ -97,7 +114,7 @@ pub fn benchmark(
     store: &Store,
     tell: Tell,
 ) -> Result<(Table, Vec<Figure>)> {
-    let metrics: Vec<Metric> = config.metrics.iter().map(|name| name.parse()).collect::<Result<_>>()?;
+    let metrics = config.settled_metrics()?;
     let (mut rows, mut figures) = (Vec::new(), Vec::new());
     for subject in subjects {
         subject.best_flow("the benchmark")?;
@@ -131,7 +148,13 @@ pub fn benchmark(
     let names: Vec<&str> = subjects.iter().map(|subject| subject.name).collect();
     let table = Table {
         name: "benchmark".into(),
-        scale: format!("{}, {} examples each, seed {}", names.join(" and "), config.examples, config.seed),
+        scale: format!(
+            "{}, {} examples each, FCE in {} steps, seed {}",
+            names.join(" and "),
+            config.examples,
+            config.consistency_steps,
+            config.seed
+        ),
         rows,
     };
     Ok((table, figures))
@@ -269,6 +292,7 @@ pub fn train_subject(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::evaluate::{PathGrid, Removal};
 
     #[test]
     fn every_name_of_every_scale_is_a_method_or_a_metric() {
@@ -281,5 +305,17 @@ mod tests {
         assert_eq!(paper("ORL faces", "transport", "gps"), Some(1.011));
         assert_eq!(paper("CIFAR-10", "smoothgrad", "gps"), None);
         assert_eq!(paper("CIFAR-10", "lime", "eas"), None);
+    }
+
+    #[test]
+    fn only_what_holds_a_path_against_the_field_has_the_fine_grid() {
+        for metric in BenchmarkConfig::at(Size::Full).settled_metrics().unwrap() {
+            match metric {
+                Metric::Fce(grid) | Metric::FlowDefect(grid) => assert_eq!(grid.steps, 400),
+                Metric::Gps(grid) => assert_eq!(grid, PathGrid::default()),
+                Metric::Removal(removal) => assert_eq!(removal.steps, Removal::default().steps),
+                _ => {}
+            }
+        }
     }
 }

@@ -115,11 +115,12 @@ fn a_picture_of_every_method_and_a_table_beside_the_paper() {
     assert!(svg.contains(">transport</text>") && svg.contains("data:image/png;base64,"));
     assert!(!svg.contains(">ddim</text>") && said[1].contains("ddim is left out"), "{said:?}");
     let metrics = names(&["gps", "fce", "deletion-zero", "deletion-blur"]);
-    let config = BenchmarkConfig { examples: 5, methods, metrics, seed: 0 };
+    let config = BenchmarkConfig { examples: 5, methods, metrics, consistency_steps: 20, seed: 0 };
     let (table, figures) = benchmark(&[world.subject()], &config, &Store::nowhere(), &mut silent).unwrap();
     let cell = |method: &str, metric: &str| row(&table, &format!("CIFAR-10 in small: {method}"), metric);
     assert!(cell("transport", "fce").mean < 1e-5 && cell("ig", "fce").mean > 1.0);
     assert_eq!((cell("ig", "fce").paper, cell("ig", "gps").n), (Some(1e4), 5));
+    assert!(table.scale.contains("FCE in 20 steps"), "{}", table.scale);
     assert_eq!(figures[0].file, "benchmark-cifar-10-in-small.svg");
     let nothing = Subject { flows: Vec::new(), ..world.subject() };
     let refused = benchmark(&[nothing], &config, &Store::nowhere(), &mut silent).unwrap_err().to_string();

@@ -460,7 +460,7 @@ fn a_failing_node_is_named() {
 fn engines_say_what_they_are() {
     let engines = engines();
     assert_eq!(engines[0].name(), "RTen");
-    assert_eq!(engines[0].weight_gradient(), WeightGradient::TransposedConv);
+    assert_eq!(engines[0].weight_gradient(), WeightGradient::Im2col);
     if let Some(ort) = ort() {
         assert_eq!(ort.name(), "ONNX Runtime");
         assert!(ort.version().starts_with("1."), "{}", ort.version());

@@ -40,7 +40,8 @@ pub enum WeightGradient {
     /// A convolution of the input with the output's gradient, batch and channels exchanged.
     #[default]
     TransposedConv,
-    /// Windows laid out as columns, then one matrix product.
+    /// Matrix products of windows and the output's gradient: one for every tap of a kernel without strides and groups,
+    /// with the image moved by that tap; else of windows laid out as columns.
     Im2col,
 }
 

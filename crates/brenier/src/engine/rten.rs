@@ -42,7 +42,7 @@ impl Engine for Rten {
     }
 
     fn weight_gradient(&self) -> WeightGradient {
-        WeightGradient::TransposedConv
+        WeightGradient::Im2col
     }
 
     fn workers(&self) -> usize {

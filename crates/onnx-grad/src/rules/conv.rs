@@ -228,7 +228,8 @@ fn transposed_conv(step: &mut Step<'_>, x: &str, dy: &str, w: &str, window: &Win
     Ok(step.b.reshape_like(&gradient, w))
 }
 
-/// Every window as a column, then one matrix product for each group.
+/// Matrix products of windows and gradient: a tap at a time where that is possible, else every window as a column, then
+/// a product for each group.
 ///
 /// ```text
 /// dW[o, i, k] = sum over n, p of dy[n, o, p] x[n, i, p + k - before]      columns of x
@@ -237,11 +238,15 @@ fn transposed_conv(step: &mut Step<'_>, x: &str, dy: &str, w: &str, window: &Win
 ///
 /// The second form needs a stride of 1; it is taken where `dy` has fewer channels, since columns are what costs.
 fn im2col(step: &mut Step<'_>, x: &str, dy: &str, w: &str, window: &Window, groups: i64) -> Result<Value> {
+    let back = backward_window(window);
+    if let (1, Some(back)) = (groups, &back) {
+        return by_taps(step, x, dy, w, window, back);
+    }
     let channels = step.size(x, 1)?;
     let (out, inner) = (step.size(w, 0)? / groups, step.size(w, 1)?);
     let taps = step.table(&window.kernel)? as i64;
     let shape: Vec<i64> = [out * groups, inner].iter().chain(&window.kernel).copied().collect();
-    match backward_window(window) {
+    match back {
         Some(back) if out < inner => {
             let columns = unfold(step, dy, out * groups, &back)?;
             let columns = step.b.reshape(&columns, &[0, groups, out * taps, -1]);
@@ -264,6 +269,71 @@ fn im2col(step: &mut Step<'_>, x: &str, dy: &str, w: &str, window: &Window, grou
             Ok(step.b.reshape(&gradient, &shape))
         }
     }
+}
+
+/// Without strides and groups, `dW[.., k]` is one product of the image, moved by the tap `k`, and the gradient, over all
+/// places of the whole batch at once. Columns of all taps would be as many copies and one more, and a product for each
+/// row of the batch would have to be summed.
+fn by_taps(step: &mut Step<'_>, x: &str, dy: &str, w: &str, window: &Window, back: &Window) -> Result<Value> {
+    let (out, inner) = (step.size(w, 0)?, step.size(w, 1)?);
+    let taps = step.table(&window.kernel)? as i64;
+    // Shifted copies are what costs: of whichever side has fewer channels.
+    let of_output = out < inner;
+    let (image, image_window, rows, other, columns) = match of_output {
+        true => (dy, back, out, x, inner),
+        false => (x, window, inner, dy, out),
+    };
+    let perm: Vec<usize> = [1, 0].into_iter().chain(2..2 + window.rank()).collect();
+    let other = step.b.transpose(other, &perm);
+    let other = step.b.reshape(&other, &[columns, -1]);
+    let other = step.b.transpose(&other, &[1, 0]);
+    let mut products = Vec::with_capacity(taps as usize);
+    for copy in shifted(step, image, image_window, &perm)? {
+        let copy = step.b.reshape(&copy, &[rows, -1]);
+        products.push(step.b.matmul(&copy, &other));
+    }
+    let products: Vec<&str> = products.iter().map(|product| &**product).collect();
+    let products = step.b.concat(&products, 0);
+    let products = step.b.reshape(&products, &[taps, rows, columns]);
+    let shape: Vec<i64> = [out, inner].iter().chain(&window.kernel).copied().collect();
+    let gradient = step.b.transpose(&products, if of_output { &[1, 2, 0] } else { &[2, 1, 0] });
+    let gradient = step.b.reshape(&gradient, &shape);
+    Ok(if of_output { turn(step, gradient, window) } else { gradient })
+}
+
+/// For each tap of a window without strides the image from where that tap stands in the first window to where it
+/// stands in the last, axes exchanged by `perm`.
+fn shifted(step: &mut Step<'_>, x: &str, window: &Window, perm: &[usize]) -> Result<Vec<Value>> {
+    let rank = window.rank();
+    let mut image = Value::named(x);
+    if window.pads().iter().any(|&pad| pad != 0) {
+        let pads: Vec<i64> = [&[0, 0], &window.before[..], &[0, 0], &window.after[..]].concat();
+        let pads = step.b.ints(&pads);
+        image = step.b.op("Pad", &[&image, &pads]);
+    }
+    let image = step.b.transpose(&image, perm);
+    let axes: Vec<i64> = (2..2 + rank as i64).collect();
+    let axes = step.b.ints(&axes);
+    let taps = step.table(&window.kernel)?;
+    let mut copies = Vec::with_capacity(taps);
+    for tap in 0..taps as i64 {
+        let (mut starts, mut ends) = (vec![0; rank], vec![0; rank]);
+        let mut rest = tap;
+        for i in (0..rank).rev() {
+            let place = rest % window.kernel[i];
+            rest /= window.kernel[i];
+            starts[i] = place * window.dilations[i];
+            // As far before the end as the taps behind it reach.
+            let behind = (window.kernel[i] - 1 - place) * window.dilations[i];
+            ends[i] = if behind == 0 { i64::from(i32::MAX) } else { -behind };
+        }
+        let (starts, ends) = (step.b.ints(&starts), step.b.ints(&ends));
+        copies.push(match taps {
+            1 => image.clone(),
+            _ => step.b.op("Slice", &[&image, &starts, &ends, &axes]),
+        });
+    }
+    Ok(copies)
 }
 
 /// One-hot kernels: channel `c * taps + t` of the result is tap `t` of the windows of channel `c`.

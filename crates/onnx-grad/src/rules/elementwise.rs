@@ -43,6 +43,12 @@ pub(super) fn sub(step: &mut Step<'_>) -> Gradients {
 pub(super) fn mul(step: &mut Step<'_>) -> Gradients {
     let (dy, a, b) = (step.dy()?, step.x(0)?, step.x(1)?);
     let mut sent = vec![None, None];
+    for (i, value, gate) in [(0, a, b), (1, b, a)] {
+        if step.wants(0) && step.wants(1) && is_sigmoid_of(step, gate, value) {
+            sent[i] = Some(silu(step, &dy, gate)?);
+            return Ok(sent);
+        }
+    }
     for (i, other) in [(0, b), (1, a)] {
         if step.wants(i) {
             let gradient = step.b.mul(&dy, other);
@@ -50,6 +56,21 @@ pub(super) fn mul(step: &mut Step<'_>) -> Gradients {
         }
     }
     Ok(sent)
+}
+
+fn is_sigmoid_of(step: &Step<'_>, gate: &str, value: &str) -> bool {
+    let made = step.b.graph().nodes.iter().find(|node| node.outputs.iter().any(|output| output == gate));
+    made.is_some_and(|node| node.is("Sigmoid") && node.input(0) == Some(value))
+}
+
+/// `y = x s` with `s = sigmoid(x)`: `dy/dx = s + y (1 - s)`, for value and gate at once, in four passes over memory
+/// where the rules of product and sigmoid take six.
+fn silu(step: &mut Step<'_>, dy: &str, gate: &str) -> Result<Value> {
+    let y = step.y()?;
+    let rest = step.b.rsub(1.0, gate);
+    let bent = step.b.mul(y, &rest);
+    let slope = step.b.add(gate, &bent);
+    Ok(step.b.mul(dy, &slope))
 }
 
 /// `d(a/b) = da / b - y db / b`

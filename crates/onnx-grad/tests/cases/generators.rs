@@ -9,7 +9,7 @@ mod reduce;
 mod windows;
 
 use self::elementwise::{
-    along_axis, binary, clip, gelu, modulo, pow, prelu, select, unary, variadic, with_float,
+    along_axis, binary, clip, gated, gelu, modulo, pow, prelu, select, unary, variadic, with_float,
 };
 use self::index::{gather, gather_elements, gather_nd, scatter_elements, scatter_nd, top_k};
 use self::layout::{
@@ -31,6 +31,7 @@ pub(crate) const GENERATORS: &[(&str, Generator)] = &[
     ("Add", |s| binary(s, "Add")),
     ("Sub", |s| binary(s, "Sub")),
     ("Mul", |s| binary(s, "Mul")),
+    ("Mul-by-Sigmoid", gated),
     ("Div", |s| binary(s, "Div")),
     ("Max", |s| binary(s, "Max")),
     ("Min", |s| binary(s, "Min")),

@@ -60,6 +60,21 @@ pub(super) fn binary(seed: u64, op: &str) -> Case {
     m.finish(&z)
 }
 
+/// A value times the sigmoid of itself (SiLU) or of another, in either order; the sigmoid may be used once more.
+pub(super) fn gated(seed: u64) -> Case {
+    let mut m = Maker::new(seed);
+    let shape = m.shape(1, 3, 3);
+    let x = m.batched(&shape);
+    let gated = if m.rng.coin() { x.clone() } else { m.batched(&shape) };
+    let gate = m.op("Sigmoid", &[&gated], &[]);
+    let (first, second) = if m.rng.coin() { (&x, &gate) } else { (&gate, &x) };
+    let mut y = m.op("Mul", &[first, second], &[]);
+    if m.rng.coin() {
+        y = m.op("Add", &[&y, &gate], &[]);
+    }
+    m.finish(&y)
+}
+
 pub(super) fn modulo(seed: u64) -> Case {
     let mut m = Maker::new(seed);
     let shape = m.shape(1, 3, 3);

@@ -17,6 +17,9 @@ use crate::graph::{Attribute, Dim};
 use crate::shapes::{Window, conv_window};
 use crate::tensor::{DType, TensorData};
 
+/// Kernels with more taps than this would make more nodes than is good for an engine.
+const MOST_TAPS: i64 = 121;
+
 type Attributes = Vec<(&'static str, Attribute)>;
 
 /// The attributes of a convolution with this window.
@@ -232,52 +235,38 @@ fn transposed_conv(step: &mut Step<'_>, x: &str, dy: &str, w: &str, window: &Win
 /// a product for each group.
 ///
 /// ```text
-/// dW[o, i, k] = sum over n, p of dy[n, o, p] x[n, i, p + k - before]      columns of x
-///             = sum over n, q of x[n, i, q] dy[n, o, q - k + before]      columns of dy, taps turned around
+/// dW[o, i, k] = sum over n, p of dy[n, o, p] x[n, i, s p + d k - before]
 /// ```
-///
-/// The second form needs a stride of 1; it is taken where `dy` has fewer channels, since columns are what costs.
 fn im2col(step: &mut Step<'_>, x: &str, dy: &str, w: &str, window: &Window, groups: i64) -> Result<Value> {
-    let back = backward_window(window);
-    if let (1, Some(back)) = (groups, &back) {
-        return by_taps(step, x, dy, w, window, back);
+    let taps = step.table(&window.kernel)? as i64;
+    if let (1, 1..=MOST_TAPS, Some(back)) = (groups, taps, backward_window(window)) {
+        return by_taps(step, x, dy, w, window, &back);
     }
     let channels = step.size(x, 1)?;
     let (out, inner) = (step.size(w, 0)? / groups, step.size(w, 1)?);
-    let taps = step.table(&window.kernel)? as i64;
+    let columns = unfold(step, x, channels, window)?;
+    let columns = step.b.reshape(&columns, &[0, groups, inner * taps, -1]);
+    let columns = step.b.transpose(&columns, &[0, 1, 3, 2]);
+    let grads = step.b.reshape(dy, &[0, groups, out, -1]);
+    let products = step.b.matmul(&grads, &columns);
+    let gradient = step.b.reduce_sum(&products, &[0], false);
     let shape: Vec<i64> = [out * groups, inner].iter().chain(&window.kernel).copied().collect();
-    match back {
-        Some(back) if out < inner => {
-            let columns = unfold(step, dy, out * groups, &back)?;
-            let columns = step.b.reshape(&columns, &[0, groups, out * taps, -1]);
-            let columns = step.b.transpose(&columns, &[0, 1, 3, 2]);
-            let inputs = step.b.reshape(x, &[0, groups, inner, -1]);
-            let products = step.b.matmul(&inputs, &columns);
-            let gradient = step.b.reduce_sum(&products, &[0], false);
-            let gradient = step.b.reshape(&gradient, &[groups, inner, out, taps]);
-            let gradient = step.b.transpose(&gradient, &[0, 2, 1, 3]);
-            let gradient = step.b.reshape(&gradient, &shape);
-            Ok(turn(step, gradient, window))
-        }
-        _ => {
-            let columns = unfold(step, x, channels, window)?;
-            let columns = step.b.reshape(&columns, &[0, groups, inner * taps, -1]);
-            let grads = step.b.reshape(dy, &[0, groups, out, -1]);
-            let columns = step.b.transpose(&columns, &[0, 1, 3, 2]);
-            let products = step.b.matmul(&grads, &columns);
-            let gradient = step.b.reduce_sum(&products, &[0], false);
-            Ok(step.b.reshape(&gradient, &shape))
-        }
-    }
+    Ok(step.b.reshape(&gradient, &shape))
 }
 
 /// Without strides and groups, `dW[.., k]` is one product of the image, moved by the tap `k`, and the gradient, over all
-/// places of the whole batch at once. Columns of all taps would be as many copies and one more, and a product for each
-/// row of the batch would have to be summed.
+/// places of the whole batch at once.
+///
+/// ```text
+/// dW[o, i, k] = sum over n, p of dy[n, o, p] x[n, i, p + d k - before]
+///             = sum over n, q of x[n, i, q] dy[n, o, q - d k + before]      taps turned around
+/// ```
+///
+/// What is moved is copied, so it is whichever has fewer channels. Columns of all taps would be as many copies and one
+/// more, and a product for each row of the batch would have to be summed.
 fn by_taps(step: &mut Step<'_>, x: &str, dy: &str, w: &str, window: &Window, back: &Window) -> Result<Value> {
     let (out, inner) = (step.size(w, 0)?, step.size(w, 1)?);
     let taps = step.table(&window.kernel)? as i64;
-    // Shifted copies are what costs: of whichever side has fewer channels.
     let of_output = out < inner;
     let (image, image_window, rows, other, columns) = match of_output {
         true => (dy, back, out, x, inner),

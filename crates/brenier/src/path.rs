@@ -10,6 +10,7 @@
 
 mod awaited;
 mod blur;
+mod consistency;
 mod ddim;
 mod diagnostics;
 mod line;

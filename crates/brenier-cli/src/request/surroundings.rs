@@ -6,14 +6,13 @@ use std::path::{Path as FilePath, PathBuf};
 use anyhow::{Result, bail};
 use brenier::attribute::{Baseline, Context};
 use brenier::data::{Dataset, OpenOptions, Part};
-use brenier::flow::{FlowMetadata, NoisePredictor, Objective, OnnxFlow};
+use brenier::flow::{NoisePredictor, OnnxFlow};
 use brenier::{OnnxPredictor, Score, ValuePredictor, VelocityField};
 use ndarray::{Array2, ArrayView2, s};
-use onnx_grad::Model;
 
 use super::inputs;
 use super::methods::{MethodArgs, baseline};
-use crate::engine_args::EngineArgs;
+use super::networks::{Network, Networks};
 
 /// What methods need besides the model, as it was read.
 pub(crate) struct Surroundings {
@@ -26,7 +25,7 @@ pub(crate) struct Surroundings {
 impl Surroundings {
     pub(crate) fn read(
         args: &MethodArgs,
-        engine: &EngineArgs,
+        networks: Networks,
         options: &OpenOptions,
         predictor: &ValuePredictor,
         explained: ArrayView2<f64>,
@@ -49,23 +48,22 @@ impl Surroundings {
             }
             _ => None,
         };
-        let mut flows = Vec::with_capacity(args.flow.len());
+        let mut flows = Vec::new();
         let mut diffusion = None;
-        for file in &args.flow {
-            let model = Model::load(file)?;
-            let shape = if FlowMetadata::of(&model)?.objective == Some(Objective::Ddpm) {
-                if diffusion.is_some() {
-                    bail!("{} is a second diffusion model\nhint: give one", file.display());
+        for (file, network) in networks.loaded()? {
+            let shape = match network {
+                Network::Diffusion(_) if diffusion.is_some() => {
+                    bail!("{} is a second diffusion model\nhint: give one", file.display())
                 }
-                diffusion.insert(NoisePredictor::new(model, &engine.config())?).shape().to_vec()
-            } else {
-                let flow = OnnxFlow::new(model, &engine.config())?;
-                let shape = flow.shape().to_vec();
-                if shape.iter().product::<usize>() == explained.ncols() {
-                    expect_same_scale(file, &flow, explained)?;
+                Network::Diffusion(network) => diffusion.insert(network).shape().to_vec(),
+                Network::Flow(flow) => {
+                    let shape = flow.shape().to_vec();
+                    if shape.iter().product::<usize>() == explained.ncols() {
+                        expect_same_scale(&file, &flow, explained)?;
+                    }
+                    flows.push(flow);
+                    shape
                 }
-                flows.push(flow);
-                shape
             };
             if shape.iter().product::<usize>() != predictor.features() {
                 bail!(

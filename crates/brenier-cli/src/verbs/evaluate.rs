@@ -19,7 +19,7 @@ use crate::data_args::{DataArgs, DataPart};
 use crate::engine_args::EngineArgs;
 use crate::output::{print_data, print_progress};
 use crate::progress::{RunProgress, StopKey};
-use crate::request::{Loaded, MethodArgs, ModelArgs, Sources, Surroundings, targets};
+use crate::request::{Loaded, MethodArgs, ModelArgs, Networks, Sources, Surroundings, targets};
 use crate::verbs::explain::file_hash;
 use crate::verbs::report::SHOWN;
 
@@ -94,6 +94,7 @@ pub(crate) fn run(args: &Evaluate) -> Result<()> {
     let methods = args.settings.methods(&names, false, &elsewhere)?;
     let needs_gradients = methods.iter().any(Method::needs_gradients);
     let options = OpenOptions { part: args.part.into(), ..args.data_args.options() };
+    let networks = Networks::load(&args.settings.flow, &args.engine);
     let model = Loaded::load(&args.model.for_inputs(&args.data, &options)?, &args.engine, needs_gradients)?;
     for notice in model.values().notices() {
         print_progress(&format!("notice: {notice}"));
@@ -106,8 +107,7 @@ pub(crate) fn run(args: &Evaluate) -> Result<()> {
     let chosen = draw_examples(sources.len(), args.examples, args.settings.seed);
     let inputs = sources.rows(&chosen)?.rows;
     let targets = args.targets(&model, sources.len(), &inputs, &chosen)?;
-    let surroundings =
-        Surroundings::read(&args.settings, &args.engine, &options, model.values(), inputs.view())?;
+    let surroundings = Surroundings::read(&args.settings, networks, &options, model.values(), inputs.view())?;
     let truth = args
         .metrics
         .truth

@@ -22,7 +22,7 @@ use crate::data_args::{DataArgs, DataPart};
 use crate::engine_args::EngineArgs;
 use crate::output::{print_data, print_progress};
 use crate::request::{
-    Inputs, Loaded, MethodArgs, ModelArgs, Surroundings, read_inputs, several_targets, targets,
+    Inputs, Loaded, MethodArgs, ModelArgs, Networks, Surroundings, read_inputs, several_targets, targets,
 };
 
 /// Credit of every feature for a model's score
@@ -117,6 +117,7 @@ pub(crate) fn run(args: &Explain) -> Result<()> {
     }
     let options = OpenOptions { part: args.part.into(), ..args.data_args.options() };
     let needs_gradients = args.path.is_some() || methods.iter().any(Method::needs_gradients);
+    let networks = Networks::load(&args.settings.flow, &args.engine);
     let model = Loaded::load(&args.model.for_inputs(&args.inputs, &options)?, &args.engine, needs_gradients)?;
     for notice in model.values().notices() {
         print_progress(&format!("notice: {notice}"));
@@ -128,8 +129,7 @@ pub(crate) fn run(args: &Explain) -> Result<()> {
         Some(several) => several_targets(several, model.values(), &classes, &inputs)?,
         None => vec![targets(&args.target, model.values(), &classes, &inputs)?],
     };
-    let surroundings =
-        Surroundings::read(&args.settings, &args.engine, &options, model.values(), inputs.view())?;
+    let surroundings = Surroundings::read(&args.settings, networks, &options, model.values(), inputs.view())?;
     let stills = args.output.is_some() && model.with_gradients().is_some();
     let work = Work { model: &model, surroundings: &surroundings, inputs: &inputs, rounds: &rounds, stills };
     let mut runs = Vec::with_capacity(methods.len());

@@ -117,6 +117,18 @@ pub fn solve(
     to: f64,
     solver: &Solver,
 ) -> Result<Vec<Trajectory>> {
+    solve_telling(field, start, from, to, solver, None)
+}
+
+/// Solves as [`solve`] does, and tells of every step that is made: the example, and the piece of its trajectory.
+pub(super) fn solve_telling(
+    field: &dyn VelocityField,
+    start: ArrayView2<f64>,
+    from: f64,
+    to: f64,
+    solver: &Solver,
+    mut tell: Option<&mut dyn FnMut(usize, Trajectory)>,
+) -> Result<Vec<Trajectory>> {
     solver.check()?;
     error::expect_shape("the batch of states", &[start.nrows(), field.features()], start.shape())?;
     if start.nrows() == 0 {
@@ -140,6 +152,9 @@ pub fn solve(
                 try_steps(field, tableau, &mut active)?;
                 for run in active {
                     run.accept(next);
+                    if let Some(tell) = &mut tell {
+                        tell(run.example, run.last_piece());
+                    }
                 }
             }
         }
@@ -156,7 +171,11 @@ pub fn solve(
                 }
                 try_steps(field, tableau, &mut active)?;
                 for run in active {
-                    control.judge(run, tableau);
+                    if control.judge(run, tableau)
+                        && let Some(tell) = &mut tell
+                    {
+                        tell(run.example, run.last_piece());
+                    }
                 }
             }
         }
@@ -175,7 +194,7 @@ struct Run {
     tried: usize,
     evaluations: usize,
     trial: Trial,
-    knots: Vec<(f64, Array1<f64>, Array1<f64>)>,
+    knots: Vec<Knot>,
     quartics: Vec<Array1<f64>>,
 }
 
@@ -213,18 +232,31 @@ impl Run {
         self.quartics.push(trial.quartic);
     }
 
-    fn finish(self) -> Trajectory {
-        let times = self.knots.iter().map(|knot| knot.0).collect();
-        let states: Vec<_> = self.knots.iter().map(|knot| knot.1.clone()).collect();
-        let velocities: Vec<_> = self.knots.into_iter().map(|knot| knot.2).collect();
-        Trajectory::from_knots(
-            times,
-            stack_rows(&states),
-            stack_rows(&velocities),
-            stack_rows(&self.quartics),
-            self.evaluations,
-        )
+    /// What the last accepted step made.
+    fn last_piece(&self) -> Trajectory {
+        let (knots, pieces) = (self.knots.len(), self.quartics.len());
+        trajectory(&self.knots[knots - 2..], &self.quartics[pieces - 1..], 0)
     }
+
+    fn finish(self) -> Trajectory {
+        trajectory(&self.knots, &self.quartics, self.evaluations)
+    }
+}
+
+/// Time, state and velocity.
+type Knot = (f64, Array1<f64>, Array1<f64>);
+
+fn trajectory(knots: &[Knot], quartics: &[Array1<f64>], evaluations: usize) -> Trajectory {
+    let times = knots.iter().map(|knot| knot.0).collect();
+    let states: Vec<_> = knots.iter().map(|knot| knot.1.clone()).collect();
+    let velocities: Vec<_> = knots.iter().map(|knot| knot.2.clone()).collect();
+    Trajectory::from_knots(
+        times,
+        stack_rows(&states),
+        stack_rows(&velocities),
+        stack_rows(quartics),
+        evaluations,
+    )
 }
 
 /// One call to the field with a row per trajectory, checked for shape and finite values.
@@ -341,10 +373,10 @@ impl Control {
         Ok(())
     }
 
-    /// Accepts or rejects the tried step and chooses the next.
-    fn judge(&self, run: &mut Run, tableau: &Tableau) {
+    /// Accepts or rejects the tried step, chooses the next, and says whether it was accepted.
+    fn judge(&self, run: &mut Run, tableau: &Tableau) -> bool {
         let Some(estimate) = &run.trial.error else {
-            return;
+            return false;
         };
         let error = self.norm(estimate.view(), run.state.view(), run.trial.state.view()).max(1e-10);
         let order = (tableau.embedded_order + 1) as f64;
@@ -358,6 +390,7 @@ impl Control {
         } else {
             run.step *= (0.9 * error.powf(-1.0 / order)).clamp(0.2, 0.9);
         }
+        error <= 1.0
     }
 
     fn norm(&self, value: ArrayView1<f64>, before: ArrayView1<f64>, after: ArrayView1<f64>) -> f64 {

@@ -11,11 +11,17 @@
 //!
 //! The path does not depend on the model that is explained, so a saved trace serves every target and model.
 
+use std::panic::resume_unwind;
+use std::sync::mpsc::channel;
+use std::thread;
+
 use ndarray::{Array1, Array2, ArrayView2};
 use serde::{Deserialize, Serialize};
 
 use super::awaited::{Awaited, follow_while};
+use super::consistency::consistency_of_pieces;
 use super::diagnostics::flow_consistency_errors;
+use super::solver::solve_telling;
 use super::{Path, PathEvidence, Solver, Trajectory, reference_deviation, solve};
 use crate::{Result, VelocityField};
 
@@ -112,19 +118,36 @@ pub(crate) fn trace_and(
     if inputs.nrows() == 0 {
         return Ok(Vec::new());
     }
-    let backward = solve(field, inputs, 1.0, 0.0, &config.solver)?;
-    let references: Vec<_> = backward.iter().map(|trajectory| trajectory.at(0.0)).collect();
-    let check = Check { field, inputs, references: super::stack_rows(&references), config };
     match config.mode {
-        TraceMode::ReversedBackward => follow_while(backward, follow, |kept| {
-            let trips = check.return_trips()?;
-            let evaluations = trips
-                .iter()
-                .zip(kept)
-                .map(|(trip, kept)| (kept.trajectory.velocity_evaluations, trip.velocity_evaluations));
-            check.evidence(kept, trips.iter().map(|trip| trip.end()), evaluations)
+        TraceMode::ReversedBackward => thread::scope(|scope| {
+            let (sender, pieces) = channel();
+            let measuring = scope.spawn(move || -> Result<Vec<Option<f64>>> {
+                if config.consistency_steps == 0 {
+                    return Ok(vec![None; inputs.nrows()]);
+                }
+                let steps = config.consistency_steps;
+                let errors = consistency_of_pieces(&pieces, inputs.nrows(), steps, field)?;
+                Ok(errors.into_iter().map(Some).collect())
+            });
+            // Nobody may be there to hear of it, if measuring has failed.
+            let mut tell = |example, piece| drop(sender.send((example, piece)));
+            let backward = solve_telling(field, inputs, 1.0, 0.0, &config.solver, Some(&mut tell));
+            drop(sender);
+            let backward = backward?;
+            let check = Check::new(field, inputs, &backward, config);
+            follow_while(backward, follow, |kept| {
+                let trips = check.return_trips()?;
+                let consistency = measuring.join().unwrap_or_else(|panic| resume_unwind(panic))?;
+                let evaluations = trips
+                    .iter()
+                    .zip(kept)
+                    .map(|(trip, kept)| (kept.trajectory.velocity_evaluations, trip.velocity_evaluations));
+                Ok(check.evidence(consistency, trips.iter().map(|trip| trip.end()), evaluations))
+            })
         }),
         TraceMode::BackwardForward => {
+            let backward = solve(field, inputs, 1.0, 0.0, &config.solver)?;
+            let check = Check::new(field, inputs, &backward, config);
             let trips = check.return_trips()?;
             // Here the way back is part of making the path, and the mismatch comes for free.
             let made: Vec<_> = trips
@@ -135,7 +158,9 @@ pub(crate) fn trace_and(
             let ends: Vec<_> = trips.iter().map(|trip| trip.end()).collect();
             let kept = trips.into_iter().zip(inputs.rows());
             let kept = kept.map(|(trip, input)| trip.ending_at(&input.to_owned())).collect();
-            follow_while(kept, follow, |kept| check.evidence(kept, ends.into_iter(), made.into_iter()))
+            follow_while(kept, follow, |kept| {
+                Ok(check.evidence(check.consistency(kept)?, ends.into_iter(), made.into_iter()))
+            })
         }
     }
 }
@@ -148,34 +173,46 @@ struct Check<'a> {
     config: &'a TraceConfig,
 }
 
-impl Check<'_> {
+impl<'a> Check<'a> {
+    fn new(
+        field: &'a dyn VelocityField,
+        inputs: ArrayView2<'a, f64>,
+        backward: &[Trajectory],
+        config: &'a TraceConfig,
+    ) -> Self {
+        let references: Vec<_> = backward.iter().map(|trajectory| trajectory.at(0.0)).collect();
+        Check { field, inputs, references: super::stack_rows(&references), config }
+    }
+
     /// The ways forward from the references.
     fn return_trips(&self) -> Result<Vec<Trajectory>> {
         solve(self.field, self.references.view(), 0.0, 1.0, &self.config.solver)
     }
 
-    /// The evidence for each path, given where its return trip ended and how many evaluations it took to make
-    /// and to check.
+    /// Flow Consistency Error of each path, where it is asked for.
+    fn consistency(&self, paths: &[Awaited]) -> Result<Vec<Option<f64>>> {
+        if self.config.consistency_steps == 0 {
+            return Ok(vec![None; paths.len()]);
+        }
+        let paths: Vec<&dyn Path> = paths.iter().map(|path| path as &dyn Path).collect();
+        let errors = flow_consistency_errors(&paths, self.config.consistency_steps, self.field)?;
+        Ok(errors.into_iter().map(Some).collect())
+    }
+
+    /// The evidence for each path, given its consistency, where its return trip ended and how many evaluations it took
+    /// to make and to check.
     fn evidence(
         &self,
-        paths: &[Awaited],
+        consistency: Vec<Option<f64>>,
         ends: impl Iterator<Item = Array1<f64>>,
         evaluations: impl Iterator<Item = (usize, usize)>,
-    ) -> Result<Vec<PathEvidence>> {
+    ) -> Vec<PathEvidence> {
         let normal = match self.config.reference {
             Reference::StandardNormal => self.field.normal_coordinates(self.references.view()),
             Reference::Other => None,
         };
         let steps = self.config.consistency_steps;
-        let consistency = match steps {
-            0 => vec![None; paths.len()],
-            _ => {
-                let paths: Vec<&dyn Path> = paths.iter().map(|path| path as &dyn Path).collect();
-                let errors = flow_consistency_errors(&paths, steps, self.field)?;
-                errors.into_iter().map(Some).collect()
-            }
-        };
-        let mut gathered = Vec::with_capacity(paths.len());
+        let mut gathered = Vec::with_capacity(consistency.len());
         for (example, ((end, (made, spent)), consistency)) in
             ends.zip(evaluations).zip(consistency).enumerate()
         {
@@ -197,7 +234,7 @@ impl Check<'_> {
                 reference_deviation: normal.as_ref().map(|rows| reference_deviation(rows.row(example))),
             });
         }
-        Ok(gathered)
+        gathered
     }
 }
 

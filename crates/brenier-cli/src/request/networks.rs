@@ -1,0 +1,43 @@
+//! The flows and diffusion models that were given, loaded beside the model itself: neither waits for the other.
+
+use std::path::PathBuf;
+use std::thread::{self, JoinHandle};
+
+use anyhow::{Result, anyhow};
+use brenier::flow::{FlowMetadata, NoisePredictor, Objective, OnnxFlow};
+use onnx_grad::Model;
+
+use crate::engine_args::EngineArgs;
+
+/// A network that was given with `--flow`.
+pub(crate) enum Network {
+    Flow(OnnxFlow),
+    Diffusion(NoisePredictor),
+}
+
+/// Networks on their way.
+pub(crate) struct Networks(JoinHandle<Result<Vec<(PathBuf, Network)>>>);
+
+impl Networks {
+    /// Begins to load these files.
+    pub(crate) fn load(files: &[PathBuf], engine: &EngineArgs) -> Networks {
+        let (files, config) = (files.to_vec(), engine.config());
+        Networks(thread::spawn(move || {
+            let mut networks = Vec::with_capacity(files.len());
+            for file in files {
+                let model = Model::load(&file)?;
+                let network = match FlowMetadata::of(&model)?.objective {
+                    Some(Objective::Ddpm) => Network::Diffusion(NoisePredictor::new(model, &config)?),
+                    _ => Network::Flow(OnnxFlow::new(model, &config)?),
+                };
+                networks.push((file, network));
+            }
+            Ok(networks)
+        }))
+    }
+
+    /// Waits for them.
+    pub(super) fn loaded(self) -> Result<Vec<(PathBuf, Network)>> {
+        self.0.join().map_err(|_| anyhow!("loading a flow failed; please report it"))?
+    }
+}

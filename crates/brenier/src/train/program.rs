@@ -127,7 +127,7 @@ const BYTES: usize = 8 << 20;
 
 /// Rows below which the work that every run has, whatever its rows, stands out: weights are turned around for the
 /// backward convolutions, and gradients of all parameters handed over.
-const FEWEST: usize = 8;
+const FEWEST: usize = 16;
 
 /// Rows of a micro-batch: what suits the cache, but enough that handing over the gradients of all parameters is
 /// little beside computing them; at least four micro-batches a step, so that workers can share.

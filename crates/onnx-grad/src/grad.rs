@@ -141,6 +141,8 @@ struct Walk {
     builder: Builder,
     /// What the values to differentiate by are called after lowering.
     sources: Vec<String>,
+    /// The sigmoids of the graph: of what value each is.
+    gates: BTreeMap<String, String>,
     /// The gradients that arrived at each value.
     arrived: BTreeMap<String, Vec<Value>>,
     obstacles: Vec<Obstacle>,
@@ -174,7 +176,14 @@ impl Walk {
             let seed = seed(&mut builder, output)?;
             arrived.entry(output.to_string()).or_default().push(seed);
         }
-        let mut walk = Walk { builder, sources, arrived, obstacles: Vec::new() };
+        // A gate that is asked about itself must keep what arrives at it.
+        let gates = nodes
+            .iter()
+            .filter(|node| node.is("Sigmoid"))
+            .filter_map(|node| Some((node.output(0)?.to_string(), node.input(0)?.to_string())))
+            .filter(|(gate, _)| !sources.contains(gate))
+            .collect();
+        let mut walk = Walk { builder, sources, gates, arrived, obstacles: Vec::new() };
         for node in nodes.iter().rev() {
             walk.step(node, &activity, options);
         }
@@ -204,7 +213,8 @@ impl Walk {
                     .iter()
                     .map(|output| self.arrived.get(output).map(|parts| sum(&mut self.builder, parts)))
                     .collect();
-                backward(&mut Step { b: &mut self.builder, node, gradients, wanted, options })
+                let gates = &self.gates;
+                backward(&mut Step { b: &mut self.builder, node, gradients, wanted, gates, options })
             }
             None => Err(rules::unknown(node)),
         };

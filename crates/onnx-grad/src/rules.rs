@@ -18,6 +18,8 @@ mod norm;
 mod pool;
 mod reduce;
 
+use std::collections::BTreeMap;
+
 use crate::build::{Builder, Value};
 use crate::error::{Error, Result};
 use crate::grad::GradOptions;
@@ -37,6 +39,8 @@ pub(crate) struct Step<'a> {
     pub(crate) gradients: Vec<Option<Value>>,
     /// Which inputs need a gradient.
     pub(crate) wanted: Vec<bool>,
+    /// The sigmoids of the graph: of what value each is.
+    pub(crate) gates: &'a BTreeMap<String, String>,
     /// Choices.
     pub(crate) options: GradOptions,
 }

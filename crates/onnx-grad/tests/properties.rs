@@ -214,3 +214,26 @@ fn an_inner_value_that_is_an_output_has_a_gradient() {
     // A value that is no output is not known by name.
     assert!(grad(&graph, &["y"], &["nothing"]).is_err());
 }
+
+/// The gradient of SiLU is computed at once, past its sigmoid: not where the sigmoid's own gradient is asked for, too.
+#[test]
+fn a_gate_keeps_its_gradient_where_it_is_asked_for() {
+    let mut b = Builder::new("gate");
+    let x = b.input("x", DType::F64, &[2usize.into()]);
+    let gate = b.op("Sigmoid", &[&x]);
+    b.output("gate", &gate);
+    let y = b.mul(&x, "gate");
+    b.output("y", &y);
+    let graph = grad(&b.finish().unwrap(), &["y"], &["x", "gate"]).unwrap();
+    let numbers = |values: &[f64]| Array::new(DType::F64, &[2], values.to_vec());
+    let inputs =
+        BTreeMap::from([("x".to_string(), numbers(&[0.5, -1.5])), (seed_name("y"), numbers(&[1.0, 2.0]))]);
+    let outputs = evaluate(&graph, &inputs).unwrap();
+    let of = |name: &str| &outputs[graph.outputs.iter().position(|o| o.name == gradient_name(name)).unwrap()];
+    assert!(largest_difference(of("gate"), &numbers(&[0.5, -3.0])) < 1e-12);
+    let slope = |x: f64| {
+        let s = 1.0 / (1.0 + (-x).exp());
+        s + x * s * (1.0 - s)
+    };
+    assert!(largest_difference(of("x"), &numbers(&[slope(0.5), 2.0 * slope(-1.5)])) < 1e-12);
+}

@@ -1,9 +1,10 @@
 //! The flows and diffusion models that were given, loaded beside the model itself: neither waits for the other.
 
+use std::panic::resume_unwind;
 use std::path::PathBuf;
 use std::thread::{self, JoinHandle};
 
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 use brenier::flow::{FlowMetadata, NoisePredictor, Objective, OnnxFlow};
 use onnx_grad::Model;
 
@@ -38,6 +39,6 @@ impl Networks {
 
     /// Waits for them.
     pub(super) fn loaded(self) -> Result<Vec<(PathBuf, Network)>> {
-        self.0.join().map_err(|_| anyhow!("loading a flow failed; please report it"))?
+        self.0.join().unwrap_or_else(|panic| resume_unwind(panic))
     }
 }

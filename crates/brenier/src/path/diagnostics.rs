@@ -144,16 +144,32 @@ fn mean_square_gaps(
                 moves.push(velocity);
             }
         }
-        let states = stack_rows(&states);
-        let velocity = field.velocity(states.view(), &times)?;
-        error::expect_shape("the field's velocity", states.shape(), velocity.shape())?;
-        for (row, (&time, moved)) in times.iter().zip(&moves).enumerate() {
-            let path = row % paths.len();
-            error::expect_finite("velocity", path, time, velocity.row(row))?;
-            sums[path] += square((moved - &velocity.row(row)).view()) / steps as f64;
+        let examples: Vec<usize> = (0..times.len()).map(|row| row % paths.len()).collect();
+        let gaps = square_gaps(field, &examples, &times, &states, &moves)?;
+        for (example, gap) in examples.into_iter().zip(gaps) {
+            sums[example] += gap / steps as f64;
         }
     }
     Ok(sums)
+}
+
+/// `|u - v(x, t)|^2` for each row, with the number of the example that it belongs to.
+pub(super) fn square_gaps(
+    field: &dyn VelocityField,
+    examples: &[usize],
+    times: &[f64],
+    states: &[Array1<f64>],
+    moves: &[Array1<f64>],
+) -> Result<Vec<f64>> {
+    let states = stack_rows(states);
+    let velocity = field.velocity(states.view(), times)?;
+    error::expect_shape("the field's velocity", states.shape(), velocity.shape())?;
+    let mut gaps = Vec::with_capacity(times.len());
+    for (row, moved) in moves.iter().enumerate() {
+        error::expect_finite("velocity", examples[row], times[row], velocity.row(row))?;
+        gaps.push(square((moved - &velocity.row(row)).view()));
+    }
+    Ok(gaps)
 }
 
 /// Relative field error (E_field, RFE) of `field` against `reference` on the states of a path,

@@ -12,7 +12,7 @@
 //! The path does not depend on the model that is explained, so a saved trace serves every target and model.
 
 use std::panic::resume_unwind;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::sync_channel;
 use std::thread;
 
 use ndarray::{Array1, Array2, ArrayView2};
@@ -24,6 +24,9 @@ use super::diagnostics::flow_consistency_errors;
 use super::solver::solve_telling;
 use super::{Path, PathEvidence, Solver, Trajectory, reference_deviation, solve};
 use crate::{Result, VelocityField};
+
+/// Pieces of a way that may wait to be held against the field, so that what is held does not grow with its length.
+const AHEAD: usize = 4;
 
 /// Which of the two solutions becomes the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -120,24 +123,23 @@ pub(crate) fn trace_and(
     }
     match config.mode {
         TraceMode::ReversedBackward => thread::scope(|scope| {
-            let (sender, pieces) = channel();
-            let measuring = scope.spawn(move || -> Result<Vec<Option<f64>>> {
-                if config.consistency_steps == 0 {
-                    return Ok(vec![None; inputs.nrows()]);
-                }
-                let steps = config.consistency_steps;
-                let errors = consistency_of_pieces(&pieces, inputs.nrows(), steps, field)?;
-                Ok(errors.into_iter().map(Some).collect())
-            });
-            // Nobody may be there to hear of it, if measuring has failed.
+            let steps = config.consistency_steps;
+            let (sender, pieces) = sync_channel(AHEAD * inputs.nrows());
+            let measuring = (steps > 0)
+                .then(|| scope.spawn(move || consistency_of_pieces(&pieces, inputs.nrows(), steps, field)));
+            // Nobody is there to hear of it if measuring has failed.
             let mut tell = |example, piece| drop(sender.send((example, piece)));
-            let backward = solve_telling(field, inputs, 1.0, 0.0, &config.solver, Some(&mut tell));
+            let tell: Option<&mut dyn FnMut(usize, Trajectory)> =
+                if steps > 0 { Some(&mut tell) } else { None };
+            let backward = solve_telling(field, inputs, 1.0, 0.0, &config.solver, tell);
             drop(sender);
             let backward = backward?;
             let check = Check::new(field, inputs, &backward, config);
             follow_while(backward, follow, |kept| {
                 let trips = check.return_trips()?;
-                let consistency = measuring.join().unwrap_or_else(|panic| resume_unwind(panic))?;
+                let consistency = measuring
+                    .map(|errors| errors.join().unwrap_or_else(|panic| resume_unwind(panic)))
+                    .transpose()?;
                 let evaluations = trips
                     .iter()
                     .zip(kept)
@@ -190,20 +192,17 @@ impl<'a> Check<'a> {
     }
 
     /// Flow Consistency Error of each path, where it is asked for.
-    fn consistency(&self, paths: &[Awaited]) -> Result<Vec<Option<f64>>> {
-        if self.config.consistency_steps == 0 {
-            return Ok(vec![None; paths.len()]);
-        }
+    fn consistency(&self, paths: &[Awaited]) -> Result<Option<Vec<f64>>> {
+        let steps = self.config.consistency_steps;
         let paths: Vec<&dyn Path> = paths.iter().map(|path| path as &dyn Path).collect();
-        let errors = flow_consistency_errors(&paths, self.config.consistency_steps, self.field)?;
-        Ok(errors.into_iter().map(Some).collect())
+        (steps > 0).then(|| flow_consistency_errors(&paths, steps, self.field)).transpose()
     }
 
     /// The evidence for each path, given its consistency, where its return trip ended and how many evaluations it took
     /// to make and to check.
     fn evidence(
         &self,
-        consistency: Vec<Option<f64>>,
+        consistency: Option<Vec<f64>>,
         ends: impl Iterator<Item = Array1<f64>>,
         evaluations: impl Iterator<Item = (usize, usize)>,
     ) -> Vec<PathEvidence> {
@@ -212,10 +211,8 @@ impl<'a> Check<'a> {
             Reference::Other => None,
         };
         let steps = self.config.consistency_steps;
-        let mut gathered = Vec::with_capacity(consistency.len());
-        for (example, ((end, (made, spent)), consistency)) in
-            ends.zip(evaluations).zip(consistency).enumerate()
-        {
+        let mut gathered = Vec::with_capacity(self.inputs.nrows());
+        for (example, (end, (made, spent))) in ends.zip(evaluations).enumerate() {
             let input = self.inputs.row(example);
             let gap = norm(&(end - input));
             let length = norm(&(&input - &self.references.row(example)));
@@ -230,7 +227,7 @@ impl<'a> Check<'a> {
                 check_evaluations: Some(spent + steps),
                 round_trip_error: Some(gap),
                 relative_round_trip_error: Some(gap / length.max(f64::MIN_POSITIVE)),
-                flow_consistency_error: consistency,
+                flow_consistency_error: consistency.as_ref().map(|errors| errors[example]),
                 reference_deviation: normal.as_ref().map(|rows| reference_deviation(rows.row(example))),
             });
         }

@@ -12,21 +12,9 @@ use crate::error::Result;
 const MOST: u64 = 64;
 /// What a micro-batch may compute in all: about the second-level cache of a core, a few times over.
 const BYTES: u64 = 4 << 20;
-/// The same for programs that are asked for many rows, if for any: an engine prepares its weights for a micro-batch, and a
-/// single row would wait for the others that fill it up.
-const BYTES_OF_MANY: u64 = 8 << 20;
 
 /// The number of rows for `graph`, whose batch is the first axis of its first input.
 pub(crate) fn micro_batch(graph: &Graph, row_dependent: bool) -> Result<usize> {
-    rows_within(BYTES, graph, row_dependent)
-}
-
-/// The number of rows for a program that computes values only, which methods ask for by the thousand.
-pub(crate) fn micro_batch_of_values(graph: &Graph, row_dependent: bool) -> Result<usize> {
-    rows_within(BYTES_OF_MANY, graph, row_dependent)
-}
-
-fn rows_within(budget: u64, graph: &Graph, row_dependent: bool) -> Result<usize> {
     let batch = graph.inputs.first().and_then(|i| i.shape.as_ref()).and_then(|s| s.first());
     if let Some(Dim::Known(rows)) = batch {
         // Exported for a fixed batch.
@@ -36,7 +24,7 @@ fn rows_within(budget: u64, graph: &Graph, row_dependent: bool) -> Result<usize>
         return Ok(1);
     }
     let bytes = Cost::of(graph)?.activation_bytes.max(1);
-    let rows = (budget / bytes).min(MOST);
+    let rows = (BYTES / bytes).min(MOST);
     // A multiple of 4, or 1: ONNX Runtime treats the last elements of a tensor differently otherwise.
     Ok(if rows < 4 { 1 } else { (rows / 4 * 4) as usize })
 }
@@ -80,7 +68,6 @@ mod tests {
         assert_eq!(micro_batch(&graph(n(), 8, false), true).unwrap(), 64);
         assert_eq!(micro_batch(&graph(n(), 1 << 17, false), true).unwrap(), 4);
         assert_eq!(micro_batch(&graph(n(), 1 << 20, false), true).unwrap(), 1);
-        assert_eq!(micro_batch_of_values(&graph(n(), 1 << 17, false), true).unwrap(), 8);
         assert_eq!(micro_batch(&graph(Dim::Known(3), 8, false), true).unwrap(), 3);
         assert_eq!(micro_batch(&graph(n(), 7, true), true).unwrap(), 1);
         assert_eq!(micro_batch(&graph(n(), 7, true), false).unwrap(), 64);

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use ndarray::{Array1, Array2, ArrayD, ArrayView1, ArrayView2, ArrayViewD, IxDyn};
 use onnx_grad::{DType, Dim, Model, ValueInfo, operators};
 
-use super::micro_batch::micro_batch_of_values;
+use super::micro_batch::micro_batch;
 use super::onnx::{PredictorConfig, floats, prepare, row_shape};
 use super::score::Score;
 use crate::engine::{AsItIs, Engine, EngineKind, Tensor, Workers};
@@ -91,11 +91,8 @@ impl ValuePredictor {
         let engine = config.engine.build()?;
         let graph = &model.graph;
         let (input, shape) = (graph.inputs[0].clone(), row_shape(graph)?);
-        let workers = Workers::new(
-            engine.as_ref(),
-            model,
-            micro_batch_of_values(graph, config.engine.kind == EngineKind::Ort)?,
-        )?;
+        let workers =
+            Workers::new(engine.as_ref(), model, micro_batch(graph, config.engine.kind == EngineKind::Ort)?)?;
         let declared = graph.outputs[0].shape.as_ref().and_then(|s| s.get(1)).and_then(Dim::known);
         let declared = declared.and_then(|n| usize::try_from(n).ok());
         let place = 0;

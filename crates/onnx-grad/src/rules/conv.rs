@@ -301,9 +301,12 @@ fn shifted(step: &mut Step<'_>, x: &str, window: &Window, perm: &[usize]) -> Res
         image = step.b.op("Pad", &[&image, &pads]);
     }
     let image = step.b.transpose(&image, perm);
+    let taps = step.table(&window.kernel)?;
+    if taps == 1 {
+        return Ok(vec![image]);
+    }
     let axes: Vec<i64> = (2..2 + rank as i64).collect();
     let axes = step.b.ints(&axes);
-    let taps = step.table(&window.kernel)?;
     let mut copies = Vec::with_capacity(taps);
     for tap in 0..taps as i64 {
         let (mut starts, mut ends) = (vec![0; rank], vec![0; rank]);
@@ -317,10 +320,7 @@ fn shifted(step: &mut Step<'_>, x: &str, window: &Window, perm: &[usize]) -> Res
             ends[i] = if behind == 0 { i64::from(i32::MAX) } else { -behind };
         }
         let (starts, ends) = (step.b.ints(&starts), step.b.ints(&ends));
-        copies.push(match taps {
-            1 => image.clone(),
-            _ => step.b.op("Slice", &[&image, &starts, &ends, &axes]),
-        });
+        copies.push(step.b.op("Slice", &[&image, &starts, &ends, &axes]));
     }
     Ok(copies)
 }

@@ -44,7 +44,7 @@ pub(super) fn mul(step: &mut Step<'_>) -> Gradients {
     let (dy, a, b) = (step.dy()?, step.x(0)?, step.x(1)?);
     let mut sent = vec![None, None];
     for (i, value, gate) in [(0, a, b), (1, b, a)] {
-        if step.wants(0) && step.wants(1) && is_sigmoid_of(step, gate, value) {
+        if step.wants(0) && step.wants(1) && step.gates.get(gate).is_some_and(|of| of == value) {
             sent[i] = Some(silu(step, &dy, gate)?);
             return Ok(sent);
         }
@@ -56,11 +56,6 @@ pub(super) fn mul(step: &mut Step<'_>) -> Gradients {
         }
     }
     Ok(sent)
-}
-
-fn is_sigmoid_of(step: &Step<'_>, gate: &str, value: &str) -> bool {
-    let made = step.b.graph().nodes.iter().find(|node| node.outputs.iter().any(|output| output == gate));
-    made.is_some_and(|node| node.is("Sigmoid") && node.input(0) == Some(value))
 }
 
 /// `y = x s` with `s = sigmoid(x)`: `dy/dx = s + y (1 - s)`, for value and gate at once, in four passes over memory

@@ -9,6 +9,9 @@
 //!
 //! A transposed convolution is the same the other way round.
 
+use std::ops::Range;
+
+use super::layout::pad_zeros;
 use super::{Gradients, Step};
 use crate::build::Value;
 use crate::error::Result;
@@ -254,73 +257,78 @@ fn im2col(step: &mut Step<'_>, x: &str, dy: &str, w: &str, window: &Window, grou
     Ok(step.b.reshape(&gradient, &shape))
 }
 
-/// Without strides and groups, `dW[.., k]` is one product of the image, moved by the tap `k`, and the gradient, over all
-/// places of the whole batch at once.
+/// Without strides and groups, `dW[.., k]` is one product of image and gradient, moved against each other by the tap
+/// `k`, over all places of the whole batch at once.
 ///
 /// ```text
 /// dW[o, i, k] = sum over n, p of dy[n, o, p] x[n, i, p + d k - before]
-///             = sum over n, q of x[n, i, q] dy[n, o, q - d k + before]      taps turned around
+///             = sum over n, r, q of dy[n, o, r - d a + before, q] x[n, i, r, q + d b - before],   k = (a, b)
 /// ```
 ///
-/// What is moved is copied, so it is whichever has fewer channels. Columns of all taps would be as many copies and one
-/// more, and a product for each row of the batch would have to be summed.
+/// The gradient is moved along the first axis and the image along the others, so that a kernel of 3x3 takes three copies
+/// of each, of which one each is not moved and need not be copied. Columns of all taps would be nine copies, and a
+/// product for each row of the batch would have to be summed.
 fn by_taps(step: &mut Step<'_>, x: &str, dy: &str, w: &str, window: &Window, back: &Window) -> Result<Value> {
     let (out, inner) = (step.size(w, 0)?, step.size(w, 1)?);
     let taps = step.table(&window.kernel)? as i64;
-    let of_output = out < inner;
-    let (image, image_window, rows, other, columns) = match of_output {
-        true => (dy, back, out, x, inner),
-        false => (x, window, inner, dy, out),
-    };
     let perm: Vec<usize> = [1, 0].into_iter().chain(2..2 + window.rank()).collect();
-    let other = step.b.transpose(other, &perm);
-    let other = step.b.reshape(&other, &[columns, -1]);
-    let other = step.b.transpose(&other, &[1, 0]);
+    let mut gradients = Vec::with_capacity(window.kernel[0] as usize);
+    for moved in shifted(step, dy, back, 0..1, &perm)? {
+        gradients.push(step.b.reshape(&moved, &[out, -1]));
+    }
+    let mut images = Vec::new();
+    for moved in shifted(step, x, window, 1..window.rank(), &perm)? {
+        let columns = step.b.reshape(&moved, &[inner, -1]);
+        images.push(step.b.transpose(&columns, &[1, 0]));
+    }
     let mut products = Vec::with_capacity(taps as usize);
-    for copy in shifted(step, image, image_window, &perm)? {
-        let copy = step.b.reshape(&copy, &[rows, -1]);
-        products.push(step.b.matmul(&copy, &other));
+    // Through the window back taps come in the opposite order.
+    for gradient in gradients.iter().rev() {
+        for image in &images {
+            products.push(step.b.matmul(gradient, image));
+        }
     }
     let products: Vec<&str> = products.iter().map(|product| &**product).collect();
     let products = step.b.concat(&products, 0);
-    let products = step.b.reshape(&products, &[taps, rows, columns]);
+    let products = step.b.reshape(&products, &[taps, out, inner]);
+    let gradient = step.b.transpose(&products, &[1, 2, 0]);
     let shape: Vec<i64> = [out, inner].iter().chain(&window.kernel).copied().collect();
-    let gradient = step.b.transpose(&products, if of_output { &[1, 2, 0] } else { &[2, 1, 0] });
-    let gradient = step.b.reshape(&gradient, &shape);
-    Ok(if of_output { turn(step, gradient, window) } else { gradient })
+    Ok(step.b.reshape(&gradient, &shape))
 }
 
-/// For each tap of a window without strides the image from where that tap stands in the first window to where it
-/// stands in the last, axes exchanged by `perm`.
-fn shifted(step: &mut Step<'_>, x: &str, window: &Window, perm: &[usize]) -> Result<Vec<Value>> {
+/// The image as each tap of a window without strides sees it, along some of the window's axes, from its place in the
+/// first window to that in the last; the image's axes exchanged by `perm`.
+fn shifted(
+    step: &mut Step<'_>,
+    x: &str,
+    window: &Window,
+    along: Range<usize>,
+    perm: &[usize],
+) -> Result<Vec<Value>> {
     let rank = window.rank();
-    let mut image = Value::named(x);
-    if window.pads().iter().any(|&pad| pad != 0) {
-        let pads: Vec<i64> = [&[0, 0], &window.before[..], &[0, 0], &window.after[..]].concat();
-        let pads = step.b.ints(&pads);
-        image = step.b.op("Pad", &[&image, &pads]);
-    }
-    let image = step.b.transpose(&image, perm);
-    let taps = step.table(&window.kernel)?;
-    if taps == 1 {
-        return Ok(vec![image]);
-    }
-    let axes: Vec<i64> = (2..2 + rank as i64).collect();
-    let axes = step.b.ints(&axes);
+    let (sizes, image) = (step.spatial(x, rank)?, step.b.transpose(x, perm));
+    let taps = step.table(&window.kernel[along.clone()])?;
     let mut copies = Vec::with_capacity(taps);
     for tap in 0..taps as i64 {
-        let (mut starts, mut ends) = (vec![0; rank], vec![0; rank]);
+        let mut pads = vec![(0, 0); 2 + rank];
         let mut rest = tap;
-        for i in (0..rank).rev() {
+        for i in along.clone().rev() {
             let place = rest % window.kernel[i];
             rest /= window.kernel[i];
-            starts[i] = place * window.dilations[i];
-            // As far before the end as the taps behind it reach.
-            let behind = (window.kernel[i] - 1 - place) * window.dilations[i];
-            ends[i] = if behind == 0 { i64::from(i32::MAX) } else { -behind };
+            let behind = window.kernel[i] - 1 - place;
+            // What is less than nothing is cut off.
+            let pad = |pad: i64, taps: i64| pad - taps * window.dilations[i];
+            pads[2 + i] = (pad(window.before[i], place), pad(window.after[i], behind));
         }
-        let (starts, ends) = (step.b.ints(&starts), step.b.ints(&ends));
-        copies.push(step.b.op("Slice", &[&image, &starts, &ends, &axes]));
+        let mut copy = image.clone();
+        // Engines cut off no more than there is, which may come to be by padding alone.
+        let small = |i: usize| sizes[i].known().is_none_or(|size| size < -pads[2 + i].0.min(pads[2 + i].1));
+        if along.clone().any(small) {
+            let wide: Vec<(i64, i64)> = pads.iter().map(|pad| (pad.0.max(0), pad.1.max(0))).collect();
+            copy = pad_zeros(step, &copy, &wide);
+            pads.iter_mut().for_each(|pad| *pad = (pad.0.min(0), pad.1.min(0)));
+        }
+        copies.push(pad_zeros(step, &copy, &pads));
     }
     Ok(copies)
 }

@@ -157,7 +157,7 @@ fn stuff(step: &mut Step<'_>, value: &str, axis: usize, count: i64, stride: i64)
     Ok(step.b.slice(&merged, axis, 0, (count - 1) * stride + 1, 1))
 }
 
-fn pad_zeros(step: &mut Step<'_>, value: &str, pads: &[(i64, i64)]) -> Value {
+pub(super) fn pad_zeros(step: &mut Step<'_>, value: &str, pads: &[(i64, i64)]) -> Value {
     if pads.iter().all(|&p| p == (0, 0)) {
         return Value::named(value);
     }

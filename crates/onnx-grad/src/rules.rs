@@ -9,6 +9,7 @@
 
 mod activation;
 mod conv;
+mod conv_weights;
 mod elementwise;
 mod index;
 mod layout;

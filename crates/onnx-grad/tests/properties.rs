@@ -193,6 +193,40 @@ fn differentiating_twice_by_different_names_shares_the_seed() {
 }
 
 /// With respect to a value in between: everything else stays as it is, the input it was made from included.
+/// Training changes what it differentiates: a gain that begins with ones does not stay so.
+#[test]
+fn a_gain_that_is_differentiated_is_no_constant() {
+    let mut b = Builder::new("norm");
+    let x = b.input("x", DType::F32, &[2i64.into(), 2i64.into(), 3i64.into()]);
+    let gain = b.parameter("gain", TensorData::f32(&[2], &[1.0, 1.0]));
+    let bias = b.parameter("bias", TensorData::f32(&[2], &[0.0, 0.0]));
+    let y = b.op("InstanceNormalization", &[&x, &gain, &bias]);
+    b.output("y", &y);
+    let mut gradient = grad(&b.finish().unwrap(), &["y"], &["x", "gain", "bias"]).unwrap();
+    let evaluated = |graph: &Graph, scale: f64| {
+        let mut rng = Rng(3);
+        let mut inputs = BTreeMap::new();
+        for (name, shape) in [("x", [2, 2, 3]), ("seed/y", [2, 2, 3])] {
+            inputs.insert(name.to_string(), Array::new(DType::F32, &shape, rng.apart(12, -1.0, 1.0)));
+        }
+        for name in ["gain", "bias"] {
+            inputs.insert(name.to_string(), Array::new(DType::F32, &[2], vec![scale; 2]));
+        }
+        evaluate(graph, &inputs).unwrap()
+    };
+    for name in ["gain", "bias"] {
+        let tensor = gradient.initializers.remove(name).unwrap();
+        gradient.inputs.push(onnx_grad::ValueInfo::new(name, tensor.dtype(), tensor.shape()));
+    }
+    let place = gradient.outputs.iter().position(|o| o.name == gradient_name("x")).unwrap();
+    let gain_place = gradient.outputs.iter().position(|o| o.name == gradient_name("gain")).unwrap();
+    let (one, three) = (evaluated(&gradient, 1.0), evaluated(&gradient, 3.0));
+    let tripled = one[place].data.mapv(|v| 3.0 * v);
+    assert!((tripled - &three[place].data).iter().all(|d| d.abs() < 1e-9));
+    // What the gain is has no part in its own gradient.
+    assert!((&one[gain_place].data - &three[gain_place].data).iter().all(|d| d.abs() < 1e-9));
+}
+
 #[test]
 fn an_inner_value_that_is_an_output_has_a_gradient() {
     let mut b = Builder::new("inner");

@@ -95,7 +95,7 @@ impl Workers {
     /// All inputs and all outputs have the rows as their first axis. The last micro-batch is filled up with
     /// copies of its last row, whose results are dropped, so every row is computed in company of the same
     /// size. Its place among them does not matter either to RTen. To ONNX Runtime it can, in the last bits:
-    /// its `ReduceSum`, `ReduceMean` and `InstanceNormalization` over a number of elements that is not a
+    /// its `ReduceSum`, `ReduceSumSquare`, `ReduceMean` and `InstanceNormalization` over a number of elements that is not a
     /// multiple of 4 depend on the row's alignment, and its `Sin`, `Cos`, `Log`, `Elu` and `Softplus` treat
     /// the last few elements of a tensor differently. A micro-batch of 1 avoids both, one of a multiple of 4
     /// the latter.

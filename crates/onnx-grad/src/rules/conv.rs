@@ -9,21 +9,15 @@
 //!
 //! A transposed convolution is the same the other way round.
 
-use std::ops::Range;
-
-use super::layout::pad_zeros;
+use super::conv_weights::weight_gradient;
 use super::{Gradients, Step};
 use crate::build::Value;
 use crate::error::Result;
-use crate::grad::WeightGradient;
 use crate::graph::{Attribute, Dim};
 use crate::shapes::{Window, conv_window};
 use crate::tensor::{DType, TensorData};
 
-/// Kernels with more taps than this would make more nodes than is good for an engine.
-const MOST_TAPS: i64 = 121;
-
-type Attributes = Vec<(&'static str, Attribute)>;
+pub(super) type Attributes = Vec<(&'static str, Attribute)>;
 
 /// The attributes of a convolution with this window.
 pub(super) fn attributes(window: &Window, groups: i64) -> Attributes {
@@ -93,7 +87,7 @@ fn input_gradient(
 
 /// The window through which a convolution without strides is undone: that of a convolution from places back to
 /// sizes. None where there are strides, or more padding than the kernel reaches.
-fn backward_window(window: &Window) -> Option<Window> {
+pub(super) fn backward_window(window: &Window) -> Option<Window> {
     let mut back = window.clone();
     for i in 0..window.rank() {
         let room = window.extent(i) - 1;
@@ -193,144 +187,6 @@ fn exchange_in_out(step: &mut Step<'_>, w: &str, groups: i64, rank: usize) -> Re
     let perm: Vec<usize> = [0, 2, 1].into_iter().chain(3..3 + rank).collect();
     let exchanged = step.b.transpose(&grouped, &perm);
     Ok(step.b.reshape(&exchanged, &[&[groups * inner, out], &shape[2..]].concat()))
-}
-
-/// The gradient of `w` where `dy = w * x`, `x` the wide side and `dy` the side with a place per window.
-fn weight_gradient(
-    step: &mut Step<'_>,
-    x: &str,
-    dy: &str,
-    w: &str,
-    window: &Window,
-    groups: i64,
-) -> Result<Value> {
-    match step.options.weight_gradient {
-        WeightGradient::TransposedConv if groups == 1 => transposed_conv(step, x, dy, w, window),
-        _ => im2col(step, x, dy, w, window, groups),
-    }
-}
-
-/// `dW[o, i, k] = sum over n, p of dy[n, o, p] x[n, i, s p + d k]`: a correlation over the batch.
-fn transposed_conv(step: &mut Step<'_>, x: &str, dy: &str, w: &str, window: &Window) -> Result<Value> {
-    let rank = window.rank();
-    let perm: Vec<usize> = [1, 0].into_iter().chain(2..2 + rank).collect();
-    let (images, filters) = (step.b.transpose(x, &perm), step.b.transpose(dy, &perm));
-    let mut across = window.clone();
-    (across.strides, across.dilations) = (window.dilations.clone(), window.strides.clone());
-    // The filter is the output's gradient, of whatever size that has.
-    let attributes: Attributes =
-        attributes(&across, 1).into_iter().filter(|(name, _)| *name != "kernel_shape").collect();
-    let mut gradient = step.b.op_with("Conv", &[&images, &filters], &attributes);
-    // Rows that no window reached make the result too long.
-    let kernel = &window.kernel;
-    let shape = step.shape(&gradient)?;
-    if (0..rank).any(|i| shape[2 + i].known() != Some(kernel[i])) {
-        let (zeros, ends) = (step.b.ints(&vec![0; rank]), step.b.ints(kernel));
-        let axes: Vec<i64> = (2..2 + rank as i64).collect();
-        let axes = step.b.ints(&axes);
-        gradient = step.b.op("Slice", &[&gradient, &zeros, &ends, &axes]);
-    }
-    let gradient = step.b.transpose(&gradient, &perm);
-    Ok(step.b.reshape_like(&gradient, w))
-}
-
-/// Matrix products of windows and gradient: a tap at a time where that is possible, else every window as a column, then
-/// a product for each group.
-///
-/// ```text
-/// dW[o, i, k] = sum over n, p of dy[n, o, p] x[n, i, s p + d k - before]
-/// ```
-fn im2col(step: &mut Step<'_>, x: &str, dy: &str, w: &str, window: &Window, groups: i64) -> Result<Value> {
-    let taps = step.table(&window.kernel)? as i64;
-    if let (1, 1..=MOST_TAPS, Some(back)) = (groups, taps, backward_window(window)) {
-        return by_taps(step, x, dy, w, window, &back);
-    }
-    let channels = step.size(x, 1)?;
-    let (out, inner) = (step.size(w, 0)? / groups, step.size(w, 1)?);
-    let columns = unfold(step, x, channels, window)?;
-    let columns = step.b.reshape(&columns, &[0, groups, inner * taps, -1]);
-    let columns = step.b.transpose(&columns, &[0, 1, 3, 2]);
-    let grads = step.b.reshape(dy, &[0, groups, out, -1]);
-    let products = step.b.matmul(&grads, &columns);
-    let gradient = step.b.reduce_sum(&products, &[0], false);
-    let shape: Vec<i64> = [out * groups, inner].iter().chain(&window.kernel).copied().collect();
-    Ok(step.b.reshape(&gradient, &shape))
-}
-
-/// Without strides and groups, `dW[.., k]` is one product of image and gradient, moved against each other by the tap
-/// `k`, over all places of the whole batch at once.
-///
-/// ```text
-/// dW[o, i, k] = sum over n, p of dy[n, o, p] x[n, i, p + d k - before]
-///             = sum over n, r, q of dy[n, o, r - d a + before, q] x[n, i, r, q + d b - before],   k = (a, b)
-/// ```
-///
-/// The gradient is moved along the first axis and the image along the others, so that a kernel of 3x3 takes three copies
-/// of each, of which one each is not moved and need not be copied. Columns of all taps would be nine copies, and a
-/// product for each row of the batch would have to be summed.
-fn by_taps(step: &mut Step<'_>, x: &str, dy: &str, w: &str, window: &Window, back: &Window) -> Result<Value> {
-    let (out, inner) = (step.size(w, 0)?, step.size(w, 1)?);
-    let taps = step.table(&window.kernel)? as i64;
-    let perm: Vec<usize> = [1, 0].into_iter().chain(2..2 + window.rank()).collect();
-    let mut gradients = Vec::with_capacity(window.kernel[0] as usize);
-    for moved in shifted(step, dy, back, 0..1, &perm)? {
-        gradients.push(step.b.reshape(&moved, &[out, -1]));
-    }
-    let mut images = Vec::new();
-    for moved in shifted(step, x, window, 1..window.rank(), &perm)? {
-        let columns = step.b.reshape(&moved, &[inner, -1]);
-        images.push(step.b.transpose(&columns, &[1, 0]));
-    }
-    let mut products = Vec::with_capacity(taps as usize);
-    // Through the window back taps come in the opposite order.
-    for gradient in gradients.iter().rev() {
-        for image in &images {
-            products.push(step.b.matmul(gradient, image));
-        }
-    }
-    let products: Vec<&str> = products.iter().map(|product| &**product).collect();
-    let products = step.b.concat(&products, 0);
-    let products = step.b.reshape(&products, &[taps, out, inner]);
-    let gradient = step.b.transpose(&products, &[1, 2, 0]);
-    let shape: Vec<i64> = [out, inner].iter().chain(&window.kernel).copied().collect();
-    Ok(step.b.reshape(&gradient, &shape))
-}
-
-/// The image as each tap of a window without strides sees it, along some of the window's axes, from its place in the
-/// first window to that in the last; the image's axes exchanged by `perm`.
-fn shifted(
-    step: &mut Step<'_>,
-    x: &str,
-    window: &Window,
-    along: Range<usize>,
-    perm: &[usize],
-) -> Result<Vec<Value>> {
-    let rank = window.rank();
-    let (sizes, image) = (step.spatial(x, rank)?, step.b.transpose(x, perm));
-    let taps = step.table(&window.kernel[along.clone()])?;
-    let mut copies = Vec::with_capacity(taps);
-    for tap in 0..taps as i64 {
-        let mut pads = vec![(0, 0); 2 + rank];
-        let mut rest = tap;
-        for i in along.clone().rev() {
-            let place = rest % window.kernel[i];
-            rest /= window.kernel[i];
-            let behind = window.kernel[i] - 1 - place;
-            // What is less than nothing is cut off.
-            let pad = |pad: i64, taps: i64| pad - taps * window.dilations[i];
-            pads[2 + i] = (pad(window.before[i], place), pad(window.after[i], behind));
-        }
-        let mut copy = image.clone();
-        // Engines cut off no more than there is, which may come to be by padding alone.
-        let small = |i: usize| sizes[i].known().is_none_or(|size| size < -pads[2 + i].0.min(pads[2 + i].1));
-        if along.clone().any(small) {
-            let wide: Vec<(i64, i64)> = pads.iter().map(|pad| (pad.0.max(0), pad.1.max(0))).collect();
-            copy = pad_zeros(step, &copy, &wide);
-            pads.iter_mut().for_each(|pad| *pad = (pad.0.min(0), pad.1.min(0)));
-        }
-        copies.push(pad_zeros(step, &copy, &pads));
-    }
-    Ok(copies)
 }
 
 /// One-hot kernels: channel `c * taps + t` of the result is tap `t` of the windows of channel `c`.

@@ -7,25 +7,53 @@
 //! dx = (g - mean(g) - h mean(g h)) / s,   g = gain dy
 //! ```
 //!
-//! The forward operator stays as it is, since engines have it in one piece; `h` and `s` are computed once
-//! more here.
+//! The forward operator stays as it is, since engines have it in one piece; `s` is computed once more here, and `h`
+//! where gain and bias are not the constants one and zero, with which `h = y`.
 
 use super::{Gradients, Step};
 use crate::build::Value;
 use crate::error::Result;
+use crate::graph::Attribute;
 use crate::shapes::normalise_axis;
 
-/// `h` and `1 / s` over `axes`.
-fn standardised(step: &mut Step<'_>, x: &str, axes: &[i64]) -> (Value, Value) {
+/// `x - mean` and `1 / s` over `axes`.
+fn centred(step: &mut Step<'_>, x: &str, axes: &[i64]) -> (Value, Value) {
     let epsilon = f64::from(step.node.float("epsilon", 1e-5));
     let mean = step.b.reduce_mean(x, axes, true);
     let centred = step.b.sub(x, &mean);
-    let square = step.b.mul(&centred, &centred);
-    let variance = step.b.reduce_mean(&square, axes, true);
+    let variance = mean_square(step, &centred, axes);
     let variance = step.b.shift(&variance, epsilon);
     let deviation = step.b.op("Sqrt", &[&variance]);
     let scale = step.b.op("Reciprocal", &[&deviation]);
+    (centred, scale)
+}
+
+/// Squares are not written down where their number is known.
+fn mean_square(step: &mut Step<'_>, x: &str, axes: &[i64]) -> Value {
+    let count = axes.iter().try_fold(1, |n, &axis| Some(n * step.b.shape(x)?.get(axis as usize)?.known()?));
+    match count {
+        Some(count) if count > 0 => {
+            let axes = step.b.ints(axes);
+            let sum = step.b.op_with("ReduceSumSquare", &[x, &axes], &[("keepdims", Attribute::Int(1))]);
+            step.b.scale(&sum, 1.0 / count as f64)
+        }
+        _ => {
+            let square = step.b.mul(x, x);
+            step.b.reduce_mean(&square, axes, true)
+        }
+    }
+}
+
+/// `h` and `1 / s` over `axes`.
+fn standardised(step: &mut Step<'_>, x: &str, axes: &[i64]) -> (Value, Value) {
+    let (centred, scale) = centred(step, x, axes);
     (step.b.mul(&centred, &scale), scale)
+}
+
+/// Whether an input is a constant, the same number everywhere, and will stay so: what is differentiated may be changed.
+fn is_all(step: &Step<'_>, input: usize, number: f64) -> Result<bool> {
+    let constant = step.b.fact(step.x(input)?).constant.as_ref();
+    Ok(!step.wants(input) && constant.is_some_and(|t| t.to_f64().iter().all(|&v| v == number)))
 }
 
 fn input_gradient(step: &mut Step<'_>, g: &str, h: &str, scale: &str, axes: &[i64]) -> Value {
@@ -43,10 +71,14 @@ pub(super) fn instance(step: &mut Step<'_>) -> Gradients {
     let (dy, x, gain) = (step.dy()?, step.x(0)?, step.x(1)?);
     let rank = step.shape(x)?.len();
     let axes: Vec<i64> = (2..rank as i64).collect();
-    let (h, scale) = standardised(step, x, &axes);
+    let ones = is_all(step, 1, 1.0)?;
+    let (h, scale) = if ones && is_all(step, 2, 0.0)? {
+        (Value::named(step.y()?), centred(step, x, &axes).1)
+    } else {
+        standardised(step, x, &axes)
+    };
     let mut sent = vec![None, None, None];
     if step.wants(0) {
-        let ones = step.b.fact(gain).constant.as_ref().is_some_and(|t| t.to_f64().iter().all(|&v| v == 1.0));
         let g = if ones {
             dy.clone()
         } else {

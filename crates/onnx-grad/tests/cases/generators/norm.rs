@@ -1,6 +1,6 @@
 //! Normalisations.
 
-use onnx_grad::Attribute;
+use onnx_grad::{Attribute, TensorData};
 
 use super::super::{Case, Maker};
 
@@ -45,7 +45,14 @@ pub(super) fn instance_norm(seed: u64) -> Case {
     let mut shape = vec![m.rng.size(1, 2), m.rng.size(1, 3)];
     shape.extend((0..rank).map(|_| m.rng.size(2, 3)));
     let x = m.batched(&shape);
-    let (gain, bias) = (m.parameter(&[shape[1]], 0.5, 1.5), m.parameter(&[shape[1]], -1.0, 1.0));
+    let (gain, bias) = match seed % 3 {
+        // As exporters write a group normalisation.
+        0 => {
+            let [ones, zeros] = [1.0, 0.0].map(|v| TensorData::f32(&[shape[1]], &vec![v; shape[1]]));
+            (m.b.constant(ones), m.b.constant(zeros))
+        }
+        _ => (m.parameter(&[shape[1]], 0.5, 1.5), m.parameter(&[shape[1]], -1.0, 1.0)),
+    };
     let y = m.op("InstanceNormalization", &[&x, &gain, &bias], &[("epsilon", Attribute::Float(1e-3))]);
     m.finish(&y)
 }

@@ -40,6 +40,7 @@ mod as_it_is;
 mod config;
 mod library;
 mod ort;
+mod ort_blocks;
 mod provider;
 mod rten;
 mod rten_quirks;

@@ -159,6 +159,61 @@ fn both_engines_agree() {
     }
 }
 
+/// As in training. ONNX Runtime is given these convolutions in blocks of channels.
+#[test]
+fn convolutions_with_weights_that_are_inputs() {
+    for (kernel, dilation, stride, channels) in [(3, 1, 1, 32), (3, 2, 2, 16), (1, 1, 1, 48), (3, 1, 1, 12)] {
+        let attributes = |node: Node| {
+            node.with("pads", vec![(kernel - 1) / 2; 4])
+                .with("dilations", vec![dilation; 2])
+                .with("strides", vec![stride; 2])
+        };
+        let size = kernel as usize;
+        let inputs: Vec<(&str, Vec<usize>)> = vec![
+            ("x", vec![3, 16, 9, 8]),
+            ("w", vec![channels, 16, size, size]),
+            ("b", vec![channels]),
+            ("v", vec![32, 16, size, size]),
+        ];
+        // Two see the same image, and the second of them has no bias.
+        let nodes = vec![
+            attributes(Node::new("Conv", &["x", "w", "b"], &["y"])),
+            attributes(Node::new("Conv", &["x", "v"], &["z"])),
+        ];
+        let output = |name: &str| ValueInfo { name: name.to_string(), dtype: DType::F32, shape: None };
+        let graph = Graph {
+            inputs: inputs.iter().map(|(name, shape)| ValueInfo::new(*name, DType::F32, shape)).collect(),
+            nodes,
+            outputs: vec![output("y"), output("z")],
+            ..Graph::new("convolutions")
+        };
+        let arrays: Vec<ArrayD<f32>> = inputs
+            .iter()
+            .zip(0..)
+            .map(|((_, shape), seed)| {
+                ArrayD::from_shape_vec(shape.as_slice(), noise(seed, shape.iter().product())).unwrap()
+            })
+            .collect();
+        let exact = inputs.iter().zip(&arrays).map(|((name, shape), array)| {
+            let values = array.iter().map(|&v| f64::from(v)).collect();
+            (name.to_string(), onnx_grad::eval::Array::new(DType::F32, shape, values))
+        });
+        let truth = onnx_grad::eval::evaluate(&graph, &exact.collect()).unwrap();
+        let views: Vec<(&str, TensorView)> =
+            inputs.iter().zip(&arrays).map(|((name, _), array)| (*name, array.view().into())).collect();
+        for engine in engines() {
+            let results = engine.load(&model(graph.clone())).unwrap().run(&views).unwrap();
+            for (result, truth) in results.into_iter().zip(&truth) {
+                let result = result.into_f32().unwrap();
+                assert_eq!(result.shape(), truth.data.shape());
+                let apart = result.iter().zip(&truth.data).map(|(r, t)| (f64::from(*r) - t).abs());
+                let worst = apart.fold(0.0, f64::max);
+                assert!(worst < 1e-4, "{} with kernel {kernel}: {worst}", engine.name());
+            }
+        }
+    }
+}
+
 #[test]
 fn results_do_not_depend_on_workers_or_batches() {
     for engine in engines() {

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use ::ort::environment::Environment;
 use ::ort::ep::{self, ExecutionProvider, ExecutionProviderDispatch};
@@ -14,7 +14,7 @@ use ndarray::{ArrayD, ArrayViewD};
 use onnx_grad::{DType, Dim, Model, ValueInfo};
 
 use super::signature::Signature;
-use super::{AsItIs, Engine, Program, Provider, Tensor, TensorView, WeightGradient, library};
+use super::{AsItIs, Engine, Program, Provider, Tensor, TensorView, WeightGradient, library, ort_blocks};
 use crate::error::{Error, Result};
 
 /// [ONNX Runtime](https://onnxruntime.ai), 32- and 64-bit floats, on the CPU or through an execution provider.
@@ -28,6 +28,8 @@ pub struct OnnxRuntime {
     version: String,
     provider: Provider,
     workers: usize,
+    /// The size of blocks of channels, where convolutions can be had in blocks; found out when it is needed.
+    block: OnceLock<Option<i64>>,
 }
 
 /// The library that this process has loaded. ONNX Runtime allows one environment per process.
@@ -48,7 +50,7 @@ impl OnnxRuntime {
             let commit = ::ort::info().split("git-commit-id=").nth(1).and_then(|s| s.split(',').next());
             format!("commit {}", commit.unwrap_or("unknown"))
         });
-        let engine = OnnxRuntime { environment, version, provider, workers };
+        let engine = OnnxRuntime { environment, version, provider, workers, block: OnceLock::new() };
         if !available(provider) {
             return Err(engine.provider_error("this ONNX Runtime was built without it".to_string()));
         }
@@ -98,6 +100,37 @@ impl OnnxRuntime {
             sessions.push(builder.commit_from_memory(file).map_err(|e| load_error(&e))?);
         }
         Ok(sessions)
+    }
+}
+
+impl OnnxRuntime {
+    /// The model with its convolutions in blocks, if that is to be had.
+    fn in_blocks(&self, model: Model) -> Result<Model> {
+        if self.provider != Provider::Cpu || ort_blocks::in_blocks(&model, ort_blocks::SIZES[1])?.is_none() {
+            return Ok(model);
+        }
+        let block =
+            self.block.get_or_init(|| ort_blocks::SIZES.into_iter().find(|&size| self.has_blocks(size)));
+        let blocked = block.map(|size| ort_blocks::in_blocks(&model, size)).transpose()?.flatten();
+        Ok(blocked.unwrap_or(model))
+    }
+
+    /// Whether convolutions in blocks of this size give what others give.
+    fn has_blocks(&self, size: i64) -> bool {
+        let numbers = |shape: [usize; 4]| {
+            ArrayD::from_shape_fn(&shape[..], |i| ((i[0] * 7 + i[1] * 5 + i[2] * 3 + i[3]) % 11) as f32 - 5.0)
+        };
+        let run = || -> Option<Vec<Tensor>> {
+            let model = ort_blocks::probe(size).ok()??;
+            let (signature, model) = Signature::of(&model, OnnxRuntime::NAME).ok()?;
+            let failed = |e: &::ort::Error| Error::Worker { reason: one_line(e.message()) };
+            let session = self.sessions(&model.to_bytes(), 1, failed).ok()?.pop()?;
+            let (x, w) = (numbers(ort_blocks::PROBE_IMAGE), numbers(ort_blocks::PROBE_WEIGHTS));
+            let inputs = [("x", x.view().into()), ("w", w.view().into())];
+            OrtProgram { session, signature: Arc::new(signature) }.run(&inputs).ok()
+        };
+        // Whole numbers, of which sums are exact in any order.
+        matches!(run().as_deref(), Some([Tensor::F32(blocked), Tensor::F32(plain)]) if blocked == plain)
     }
 }
 
@@ -201,6 +234,7 @@ impl Engine for OnnxRuntime {
             let remedy = "`brenier inspect` shows the model's nodes, and a newer onnxruntime may know the op";
             Error::EngineLoad { engine: OnnxRuntime::NAME, node, reason, remedy }
         };
+        let model = self.in_blocks(model)?;
         let sessions = self.sessions(&model.to_bytes(), count, load_error)?;
         let program =
             |session| Box::new(OrtProgram { session, signature: signature.clone() }) as Box<dyn Program>;
@@ -353,4 +387,23 @@ fn told(message: &str, signature: &Signature) -> (Option<String>, String) {
 fn one_line(message: &str) -> String {
     let words: Vec<_> = message.split_whitespace().collect();
     words.join(" ").trim_end_matches(['.', ';']).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The layout is not documented: a newer library that has another would be slower, not wrong.
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn convolutions_are_to_be_had_in_blocks() {
+        let engine = match OnnxRuntime::new(None, Provider::Cpu, 1) {
+            Err(Error::NoOnnxRuntime { .. }) if std::env::var_os("BRENIER_TEST_WITHOUT_ORT").is_some() => {
+                return;
+            }
+            engine => engine.unwrap(),
+        };
+        let sizes: Vec<i64> = ort_blocks::SIZES.into_iter().filter(|&size| engine.has_blocks(size)).collect();
+        assert_eq!(sizes.len(), 1, "blocks of {sizes:?} channels agree with the plain layout");
+    }
 }

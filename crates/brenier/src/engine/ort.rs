@@ -105,14 +105,14 @@ impl OnnxRuntime {
 
 impl OnnxRuntime {
     /// The model with its convolutions in blocks, if that is to be had.
-    fn in_blocks(&self, model: Model) -> Result<Model> {
-        if self.provider != Provider::Cpu || ort_blocks::in_blocks(&model, ort_blocks::SIZES[1])?.is_none() {
-            return Ok(model);
+    fn in_blocks(&self, model: Model) -> Model {
+        // Whatever divides into larger blocks divides into smaller ones.
+        if self.provider != Provider::Cpu || ort_blocks::in_blocks(&model, ort_blocks::SIZES[1]).is_none() {
+            return model;
         }
         let block =
             self.block.get_or_init(|| ort_blocks::SIZES.into_iter().find(|&size| self.has_blocks(size)));
-        let blocked = block.map(|size| ort_blocks::in_blocks(&model, size)).transpose()?.flatten();
-        Ok(blocked.unwrap_or(model))
+        block.and_then(|size| ort_blocks::in_blocks(&model, size)).unwrap_or(model)
     }
 
     /// Whether convolutions in blocks of this size give what others give.
@@ -121,7 +121,7 @@ impl OnnxRuntime {
             ArrayD::from_shape_fn(&shape[..], |i| ((i[0] * 7 + i[1] * 5 + i[2] * 3 + i[3]) % 11) as f32 - 5.0)
         };
         let run = || -> Option<Vec<Tensor>> {
-            let model = ort_blocks::probe(size).ok()??;
+            let model = ort_blocks::probe(size)?;
             let (signature, model) = Signature::of(&model, OnnxRuntime::NAME).ok()?;
             let failed = |e: &::ort::Error| Error::Worker { reason: one_line(e.message()) };
             let session = self.sessions(&model.to_bytes(), 1, failed).ok()?.pop()?;
@@ -234,7 +234,7 @@ impl Engine for OnnxRuntime {
             let remedy = "`brenier inspect` shows the model's nodes, and a newer onnxruntime may know the op";
             Error::EngineLoad { engine: OnnxRuntime::NAME, node, reason, remedy }
         };
-        let model = self.in_blocks(model)?;
+        let model = self.in_blocks(model);
         let sessions = self.sessions(&model.to_bytes(), count, load_error)?;
         let program =
             |session| Box::new(OrtProgram { session, signature: signature.clone() }) as Box<dyn Program>;

@@ -13,8 +13,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use onnx_grad::shapes::Facts;
 use onnx_grad::{Attribute, DType, Graph, Model, Node, TensorData, ValueInfo};
 
-use crate::error::Result;
-
 /// The operators' domain.
 const DOMAIN: &str = "com.microsoft.nchwc";
 
@@ -23,10 +21,10 @@ pub(super) const SIZES: [i64; 2] = [16, 8];
 
 /// The model with every convolution in blocks whose weights depend on its inputs and divide into blocks; none if it has
 /// no such convolution.
-pub(super) fn in_blocks(model: &Model, block: i64) -> Result<Option<Model>> {
-    let eligible = eligible(&model.graph, block)?;
+pub(super) fn in_blocks(model: &Model, block: i64) -> Option<Model> {
+    let eligible = eligible(&model.graph, block);
     if eligible.is_empty() {
-        return Ok(None);
+        return None;
     }
     let mut model = model.clone();
     model.other_opsets.insert(DOMAIN.to_string(), 1);
@@ -38,36 +36,41 @@ pub(super) fn in_blocks(model: &Model, block: i64) -> Result<Option<Model>> {
             None => graph.nodes.push(node),
         }
     }
-    Ok(Some(model))
+    Some(model)
 }
 
 /// Places of convolutions that can be had in blocks, with the shapes of their weights.
-fn eligible(graph: &Graph, block: i64) -> Result<BTreeMap<usize, [i64; 4]>> {
-    let mut eligible = BTreeMap::new();
-    if !graph.nodes.iter().any(|node| node.is("Conv")) {
-        return Ok(eligible);
-    }
-    let facts = Facts::of(graph)?;
-    let mut changing: BTreeSet<&str> = graph.inputs.iter().map(|input| input.name.as_str()).collect();
-    for (i, node) in graph.nodes.iter().enumerate() {
-        if node.inputs.iter().any(|input| changing.contains(input.as_str())) {
-            changing.extend(node.outputs.iter().map(String::as_str));
-        }
-        let (Some(x), Some(w), true) = (node.input(0), node.input(1), node.is("Conv")) else { continue };
+fn eligible(graph: &Graph, block: i64) -> BTreeMap<usize, [i64; 4]> {
+    let changing = changing(graph);
+    // What shapes are is asked only if there is a reason to. A model of which they are not known stays as it is.
+    let facts = if changing.is_empty() { None } else { Facts::of(graph).ok() };
+    let Some(facts) = facts else { return BTreeMap::new() };
+    let weights = |&i: &usize| {
+        let node = &graph.nodes[i];
+        let shape = facts.get(node.input(1)?).shape.as_ref()?;
+        let shape: Vec<i64> = shape.iter().map(onnx_grad::Dim::known).collect::<Option<_>>()?;
+        let &[out, inner, height, width] = shape.as_slice() else { return None };
         let plain = node.int("group", 1) == 1
             && node.string("auto_pad", "NOTSET") == "NOTSET"
-            && facts.get(x).dtype == Some(DType::F32)
-            && changing.contains(w);
-        let shape: Option<Vec<i64>> =
-            facts.get(w).shape.as_ref().and_then(|s| s.iter().map(onnx_grad::Dim::known).collect());
-        if let (true, Some(&[out, inner, height, width])) = (plain, shape.as_deref())
-            && out % block == 0
-            && inner % block == 0
-        {
-            eligible.insert(i, [out, inner, height, width]);
+            && facts.get(node.input(0)?).dtype == Some(DType::F32);
+        (plain && out % block == 0 && inner % block == 0).then_some((i, [out, inner, height, width]))
+    };
+    changing.iter().filter_map(weights).collect()
+}
+
+/// Places of convolutions whose weights depend on an input of the graph.
+fn changing(graph: &Graph) -> Vec<usize> {
+    let mut values: BTreeSet<&str> = graph.inputs.iter().map(|input| input.name.as_str()).collect();
+    let mut places = Vec::new();
+    for (i, node) in graph.nodes.iter().enumerate() {
+        if node.inputs.iter().any(|input| values.contains(input.as_str())) {
+            values.extend(node.outputs.iter().map(String::as_str));
+        }
+        if node.is("Conv") && node.input(1).is_some_and(|w| values.contains(w)) {
+            places.push(i);
         }
     }
-    Ok(eligible)
+    places
 }
 
 /// A convolution as nodes around one in blocks. An image that several convolutions see is reordered once.
@@ -112,7 +115,7 @@ fn blocked(op: &str, inputs: &[&str], output: &str) -> Node {
 }
 
 /// A model that computes one convolution of `x` with `w` in both forms.
-pub(super) fn probe(block: i64) -> Result<Option<Model>> {
+pub(super) fn probe(block: i64) -> Option<Model> {
     let input = |name: &str, shape: &[usize]| ValueInfo::new(name, DType::F32, shape);
     let output = |name: &str| ValueInfo { name: name.to_string(), dtype: DType::F32, shape: None };
     let conv = Node::new("Conv", &["x", "w"], &["blocked"]).with("pads", Attribute::Ints(vec![1; 4]));
@@ -123,10 +126,10 @@ pub(super) fn probe(block: i64) -> Result<Option<Model>> {
         ..Graph::default()
     };
     let model = Model { graph, ir_version: 8, opset: 18, ..Model::default() };
-    let Some(mut model) = in_blocks(&model, block)? else { return Ok(None) };
+    let mut model = in_blocks(&model, block)?;
     model.graph.nodes.push(Node { outputs: vec!["plain".to_string()], ..conv });
     model.graph.outputs.push(output("plain"));
-    Ok(Some(model))
+    Some(model)
 }
 
 /// The shape of the probe's image.
@@ -158,13 +161,13 @@ mod tests {
 
     #[test]
     fn what_changes_and_divides_is_brought_into_blocks() {
-        let blocked = in_blocks(&model(&[16, 32, 3, 3], false), 16).unwrap().unwrap();
+        let blocked = in_blocks(&model(&[16, 32, 3, 3], false), 16).unwrap();
         let expected = ["Reshape", "Transpose", "Reshape", "ReorderInput", "Conv", "ReorderOutput"];
         assert_eq!(ops(&blocked)[..6], expected);
         assert_eq!(blocked.other_opsets[DOMAIN], 1);
         blocked.graph.validate().unwrap();
         // A whole number of blocks, of weights that are not there when the graph is loaded.
-        assert!(in_blocks(&model(&[16, 24, 3, 3], false), 16).unwrap().is_none());
-        assert!(in_blocks(&model(&[16, 32, 3, 3], true), 16).unwrap().is_none());
+        assert!(in_blocks(&model(&[16, 24, 3, 3], false), 16).is_none());
+        assert!(in_blocks(&model(&[16, 32, 3, 3], true), 16).is_none());
     }
 }

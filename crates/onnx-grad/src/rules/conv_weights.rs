@@ -14,6 +14,9 @@ use crate::shapes::Window;
 /// Kernels with more taps than this would make more nodes than is good for an engine.
 const MOST_TAPS: i64 = 121;
 
+/// More elements than an image can have.
+const LONGEST_RUN: i64 = 1 << 40;
+
 /// The gradient of `w` where `dy = w * x`, `x` the wide side and `dy` the side with a place per window.
 pub(super) fn weight_gradient(
     step: &mut Step<'_>,
@@ -61,7 +64,7 @@ fn transposed_conv(step: &mut Step<'_>, x: &str, dy: &str, w: &str, window: &Win
 /// ```
 fn im2col(step: &mut Step<'_>, x: &str, dy: &str, w: &str, window: &Window, groups: i64) -> Result<Value> {
     let taps = step.table(&window.kernel)? as i64;
-    if let (1, 1..=MOST_TAPS, Some(back)) = (groups, taps, backward_window(window)) {
+    if let (1.., 1, 1..=MOST_TAPS, Some(back)) = (window.rank(), groups, taps, backward_window(window)) {
         return by_taps(step, x, dy, w, window, &back);
     }
     let channels = step.size(x, 1)?;
@@ -113,21 +116,31 @@ fn moved_gradients(step: &mut Step<'_>, dy: &str, window: &Window, channels: i64
     let mut sizes = step.spatial(dy, window.rank())?;
     let perm: Vec<usize> = [1, 0].into_iter().chain(2..2 + window.rank()).collect();
     let mut image = step.b.transpose(dy, &perm);
+    let taps = pads_of_taps(window, 0..1);
+    let reach = taps.iter().map(|pads| pads[0].0.saturating_abs().max(pads[0].1.saturating_abs())).max();
     let mut line = 1;
-    if let Some(known) = sizes.iter().map(Dim::known).collect::<Option<Vec<i64>>>() {
-        // All axes behind the first belong to the run that is copied.
-        line = step.table(&known[1..])? as i64;
-        sizes = vec![Dim::Known(known[0] * line)];
-        image = step.b.reshape(&image, &[0, -1, known[0] * line]);
+    if let Some((places, width)) = whole_run(&sizes, reach.unwrap_or(0)) {
+        line = width;
+        sizes = vec![Dim::Known(places)];
+        image = step.b.reshape(&image, &[0, -1, places]);
     }
     let mut copies = Vec::with_capacity(window.kernel[0] as usize);
-    for pads in pads_of_taps(window, 0..1) {
+    for pads in taps {
         let mut run = vec![(0, 0); sizes.len()];
         run[0] = (pads[0].0 * line, pads[0].1 * line);
         let copy = moved(step, &image, &sizes, 2, run);
         copies.push(step.b.reshape(&copy, &[channels, -1]));
     }
     Ok(copies)
+}
+
+/// All axes as one run that can be copied as a whole: its length, and that of a line, the axes behind the first. Only
+/// where sizes are known and neither they nor what is added to them are beyond reason.
+fn whole_run(sizes: &[Dim], reach: i64) -> Option<(i64, i64)> {
+    let sizes: Vec<i64> = sizes.iter().map(Dim::known).collect::<Option<_>>()?;
+    let line = sizes[1..].iter().try_fold(1i64, |n, &size| n.checked_mul(size))?;
+    let places = sizes[0].checked_mul(line)?;
+    (places > 0 && places < LONGEST_RUN && reach.checked_mul(line)? < LONGEST_RUN).then_some((places, line))
 }
 
 /// The image as each tap along the axes behind the first sees it, `[places, channels]`.

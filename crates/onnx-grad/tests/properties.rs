@@ -193,18 +193,6 @@ fn differentiating_twice_by_different_names_shares_the_seed() {
 }
 
 /// With respect to a value in between: everything else stays as it is, the input it was made from included.
-/// A kernel without axes is a matrix; exporters do not write it, files may hold it.
-#[test]
-fn a_convolution_without_axes_is_no_panic() {
-    let mut b = Builder::new("conv");
-    let x = b.input("x", DType::F32, &[3i64.into(), 2i64.into()]);
-    let w = b.parameter("w", TensorData::f32(&[4, 2], &[0.5; 8]));
-    let y = b.op("Conv", &[&x, &w]);
-    b.output("y", &y);
-    // Whether it is differentiated or refused, it is not a panic.
-    let _ = b.finish().map(|graph| grad(&graph, &["y"], &["w"]));
-}
-
 /// Training changes what it differentiates: a gain that begins with ones does not stay so.
 #[test]
 fn a_gain_that_is_differentiated_is_no_constant() {

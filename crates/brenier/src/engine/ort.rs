@@ -106,8 +106,7 @@ impl OnnxRuntime {
 impl OnnxRuntime {
     /// The model with its convolutions in blocks, if that is to be had.
     fn in_blocks(&self, model: Model) -> Model {
-        // Whatever divides into larger blocks divides into smaller ones.
-        if self.provider != Provider::Cpu || ort_blocks::in_blocks(&model, ort_blocks::SIZES[1]).is_none() {
+        if self.provider != Provider::Cpu || ort_blocks::changing(&model.graph).is_empty() {
             return model;
         }
         let block =

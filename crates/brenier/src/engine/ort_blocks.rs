@@ -2,8 +2,8 @@
 //!
 //! ONNX Runtime's fast convolutions keep channels in blocks of 16 (8 without AVX-512): `[N, C / b, H, W, b]` for images
 //! and `[out / b, in / b, k.., b of in, b of out]` for weights. It brings a graph into that form itself where weights
-//! are constants. In training they are inputs, and its convolutions took 1.8 times as long. Here the graph is brought
-//! into the same form, with weights reordered by a `Transpose` whenever the graph runs.
+//! are constants. In training they are inputs. Here the graph is brought into the same form, with weights reordered by a
+//! `Transpose` whenever the graph runs.
 //!
 //! The operators belong to ONNX Runtime alone and their blocks to the machine, so a [probe](probe) is run first: a
 //! convolution in both forms, which must agree.
@@ -41,10 +41,8 @@ pub(super) fn in_blocks(model: &Model, block: i64) -> Option<Model> {
 
 /// Places of convolutions that can be had in blocks, with the shapes of their weights.
 fn eligible(graph: &Graph, block: i64) -> BTreeMap<usize, [i64; 4]> {
-    let changing = changing(graph);
-    // What shapes are is asked only if there is a reason to. A model of which they are not known stays as it is.
-    let facts = if changing.is_empty() { None } else { Facts::of(graph).ok() };
-    let Some(facts) = facts else { return BTreeMap::new() };
+    // A model whose shapes are not known stays as it is.
+    let Ok(facts) = Facts::of(graph) else { return BTreeMap::new() };
     let weights = |&i: &usize| {
         let node = &graph.nodes[i];
         let shape = facts.get(node.input(1)?).shape.as_ref()?;
@@ -55,11 +53,11 @@ fn eligible(graph: &Graph, block: i64) -> BTreeMap<usize, [i64; 4]> {
             && facts.get(node.input(0)?).dtype == Some(DType::F32);
         (plain && out % block == 0 && inner % block == 0).then_some((i, [out, inner, height, width]))
     };
-    changing.iter().filter_map(weights).collect()
+    changing(graph).iter().filter_map(weights).collect()
 }
 
 /// Places of convolutions whose weights depend on an input of the graph.
-fn changing(graph: &Graph) -> Vec<usize> {
+pub(super) fn changing(graph: &Graph) -> Vec<usize> {
     let mut values: BTreeSet<&str> = graph.inputs.iter().map(|input| input.name.as_str()).collect();
     let mut places = Vec::new();
     for (i, node) in graph.nodes.iter().enumerate() {

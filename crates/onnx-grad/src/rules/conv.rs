@@ -157,20 +157,15 @@ pub(super) fn adjoint(
 /// `[out, in / g, k...]` to `[in, out / g, k...]`, every kernel turned around.
 fn flip_and_exchange(step: &mut Step<'_>, w: &str, window: &Window, groups: i64) -> Result<Value> {
     let exchanged = exchange_in_out(step, w, groups, window.rank())?;
-    Ok(turn(step, exchanged, window))
-}
-
-/// Weights with the taps of every kernel in the opposite order.
-fn turn(step: &mut Step<'_>, weights: Value, window: &Window) -> Value {
     let turned: Vec<i64> =
         (0..window.rank() as i64).filter(|&i| window.kernel[i as usize] > 1).map(|i| i + 2).collect();
     if turned.is_empty() {
-        return weights;
+        return Ok(exchanged);
     }
     let all = |v: i64| vec![v; turned.len()];
     let [from, to, steps] = [-1, -(1 << 30), -1].map(|v| step.b.ints(&all(v)));
     let axes = step.b.ints(&turned);
-    step.b.op("Slice", &[&weights, &from, &to, &axes, &steps])
+    Ok(step.b.op("Slice", &[&exchanged, &from, &to, &axes, &steps]))
 }
 
 fn exchange_in_out(step: &mut Step<'_>, w: &str, groups: i64, rank: usize) -> Result<Value> {

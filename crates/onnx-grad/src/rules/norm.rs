@@ -50,10 +50,10 @@ fn standardised(step: &mut Step<'_>, x: &str, axes: &[i64]) -> (Value, Value) {
     (step.b.mul(&centred, &scale), scale)
 }
 
-/// Whether an input is a constant, the same number everywhere, and will stay so: what is differentiated may be changed.
+/// Whether an input is a constant, the same number everywhere. What is differentiated is none.
 fn is_all(step: &Step<'_>, input: usize, number: f64) -> Result<bool> {
     let constant = step.b.fact(step.x(input)?).constant.as_ref();
-    Ok(!step.wants(input) && constant.is_some_and(|t| t.to_f64().iter().all(|&v| v == number)))
+    Ok(constant.is_some_and(|t| t.to_f64().iter().all(|&v| v == number)))
 }
 
 fn input_gradient(step: &mut Step<'_>, g: &str, h: &str, scale: &str, axes: &[i64]) -> Value {

@@ -38,13 +38,16 @@ use crate::error::{Error, Result};
 
 mod as_it_is;
 mod config;
+mod kernels;
 mod library;
 mod ort;
-mod ort_blocks;
+mod ort_kernels;
 mod provider;
 mod rten;
 mod rten_quirks;
+mod rten_stages;
 mod signature;
+mod stages;
 mod tensor;
 mod workers;
 
@@ -66,6 +69,9 @@ pub trait Engine: std::fmt::Debug + Send + Sync {
 
     /// The form of a convolution's weight gradient that this engine runs fastest.
     fn weight_gradient(&self) -> WeightGradient;
+
+    /// Whether it runs the [fused operators](onnx_grad::fused).
+    fn runs_fused(&self) -> bool;
 
     /// How many workers suit this engine and its device.
     fn workers(&self) -> usize;

@@ -17,6 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::build::{Builder, Value};
 use crate::error::{Error, Result};
+use crate::fused;
 use crate::graph::{Graph, Node};
 use crate::lower;
 use crate::rules::{self, Kind, Step};
@@ -52,6 +53,8 @@ pub struct GradOptions {
     pub relu: ReluBackward,
     /// How the gradient of a convolution's weights is computed.
     pub weight_gradient: WeightGradient,
+    /// Whether the graph may have [fused operators](crate::fused), which only some engines run.
+    pub fused: bool,
 }
 
 /// The name under which the gradient of `name` is an output of the gradient graph.
@@ -161,7 +164,10 @@ impl Walk {
                 return Err(no_such_value(name, graph.outputs.iter().map(|v| v.name.as_str())));
             }
         }
-        let graph = lower::lower(graph, with_respect_to)?;
+        let mut graph = lower::lower(graph, with_respect_to)?;
+        if options.fused {
+            graph = fused::fuse(&graph)?;
+        }
         let sources: Vec<String> = with_respect_to.iter().map(|name| source(&graph, name)).collect();
         let nodes = graph.nodes.clone();
         let mut builder = Builder::extend(graph, "grad/")?;

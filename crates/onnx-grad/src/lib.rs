@@ -7,6 +7,7 @@ mod coverage;
 mod error;
 pub mod eval;
 mod floats;
+pub mod fused;
 mod grad;
 mod graph;
 mod half_weights;

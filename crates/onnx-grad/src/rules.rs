@@ -11,6 +11,7 @@ mod activation;
 mod conv;
 mod conv_weights;
 mod elementwise;
+mod fused;
 mod index;
 mod layout;
 mod linear_map;
@@ -281,6 +282,9 @@ pub(crate) const REGISTRY: &[Rule] = &[
 
 /// The rule for a node's operator, where there is one.
 pub(crate) fn find(node: &Node) -> Option<Kind> {
+    if node.domain == crate::fused::DOMAIN {
+        return fused::find(node).map(Kind::Backward);
+    }
     REGISTRY.iter().find(|rule| node.is(rule.op)).map(|rule| rule.kind)
 }
 

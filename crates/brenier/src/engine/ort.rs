@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use ::ort::environment::Environment;
 use ::ort::ep::{self, ExecutionProvider, ExecutionProviderDispatch};
@@ -11,10 +11,10 @@ use ::ort::session::builder::{AutoDevicePolicy, GraphOptimizationLevel, SessionB
 use ::ort::session::{Session, SessionInputValue};
 use ::ort::value::{DynValue, Outlet, PrimitiveTensorElementType, TensorElementType, TensorRef, ValueType};
 use ndarray::{ArrayD, ArrayViewD};
-use onnx_grad::{DType, Dim, Model, ValueInfo};
+use onnx_grad::{DType, Dim, Model, ValueInfo, fused};
 
 use super::signature::Signature;
-use super::{AsItIs, Engine, Program, Provider, Tensor, TensorView, WeightGradient, library, ort_blocks};
+use super::{AsItIs, Engine, Program, Provider, Tensor, TensorView, WeightGradient, library, ort_kernels};
 use crate::error::{Error, Result};
 
 /// [ONNX Runtime](https://onnxruntime.ai), 32- and 64-bit floats, on the CPU or through an execution provider.
@@ -28,8 +28,6 @@ pub struct OnnxRuntime {
     version: String,
     provider: Provider,
     workers: usize,
-    /// The size of blocks of channels, where convolutions can be had in blocks; found out when it is needed.
-    block: OnceLock<Option<i64>>,
 }
 
 /// The library that this process has loaded. ONNX Runtime allows one environment per process.
@@ -50,7 +48,7 @@ impl OnnxRuntime {
             let commit = ::ort::info().split("git-commit-id=").nth(1).and_then(|s| s.split(',').next());
             format!("commit {}", commit.unwrap_or("unknown"))
         });
-        let engine = OnnxRuntime { environment, version, provider, workers, block: OnceLock::new() };
+        let engine = OnnxRuntime { environment, version, provider, workers };
         if !available(provider) {
             return Err(engine.provider_error("this ONNX Runtime was built without it".to_string()));
         }
@@ -82,16 +80,21 @@ impl OnnxRuntime {
 }
 
 impl OnnxRuntime {
-    /// Sessions of the same file. `load_error` says what is wrong with it.
+    /// Sessions of the same file, with our kernels where it needs them. `load_error` says what is wrong with it.
     fn sessions(
         &self,
         file: &[u8],
         count: usize,
+        kernels: bool,
         load_error: impl Fn(&::ort::Error) -> Error,
     ) -> Result<Vec<Session>> {
         let mut sessions = Vec::with_capacity(count);
         for _ in 0..count {
             let mut builder = self.builder().map_err(|e| load_error(&e))?;
+            if kernels {
+                let domain = ort_kernels::domain().map_err(|e| load_error(&e))?;
+                builder = builder.with_operators(domain).map_err(|e| load_error(&e.into()))?;
+            }
             if let Some(registration) = registration(self.provider) {
                 builder = builder
                     .with_execution_providers([registration])
@@ -100,36 +103,6 @@ impl OnnxRuntime {
             sessions.push(builder.commit_from_memory(file).map_err(|e| load_error(&e))?);
         }
         Ok(sessions)
-    }
-}
-
-impl OnnxRuntime {
-    /// The model with its convolutions in blocks, if that is to be had.
-    fn in_blocks(&self, model: Model) -> Model {
-        if self.provider != Provider::Cpu || ort_blocks::changing(&model.graph).is_empty() {
-            return model;
-        }
-        let block =
-            self.block.get_or_init(|| ort_blocks::SIZES.into_iter().find(|&size| self.has_blocks(size)));
-        block.and_then(|size| ort_blocks::in_blocks(&model, size)).unwrap_or(model)
-    }
-
-    /// Whether convolutions in blocks of this size give what others give.
-    fn has_blocks(&self, size: i64) -> bool {
-        let numbers = |shape: [usize; 4]| {
-            ArrayD::from_shape_fn(&shape[..], |i| ((i[0] * 7 + i[1] * 5 + i[2] * 3 + i[3]) % 11) as f32 - 5.0)
-        };
-        let run = || -> Option<Vec<Tensor>> {
-            let model = ort_blocks::probe(size)?;
-            let (signature, model) = Signature::of(&model, OnnxRuntime::NAME).ok()?;
-            let failed = |e: &::ort::Error| Error::Worker { reason: one_line(e.message()) };
-            let session = self.sessions(&model.to_bytes(), 1, failed).ok()?.pop()?;
-            let (x, w) = (numbers(ort_blocks::PROBE_IMAGE), numbers(ort_blocks::PROBE_WEIGHTS));
-            let inputs = [("x", x.view().into()), ("w", w.view().into())];
-            OrtProgram { session, signature: Arc::new(signature) }.run(&inputs).ok()
-        };
-        // Whole numbers, of which sums are exact in any order.
-        matches!(run().as_deref(), Some([Tensor::F32(blocked), Tensor::F32(plain)]) if blocked == plain)
     }
 }
 
@@ -220,21 +193,29 @@ impl Engine for OnnxRuntime {
         WeightGradient::Im2col
     }
 
+    /// Kernels are for the CPU.
+    fn runs_fused(&self) -> bool {
+        self.provider == Provider::Cpu
+    }
+
     fn workers(&self) -> usize {
         self.workers
     }
 
     /// A session each: `ort` takes ONNX Runtime's `Run` not to be safe from several threads.
     fn load_many(&self, model: &Model, count: usize) -> Result<Vec<Box<dyn Program>>> {
-        let (signature, model) = Signature::of(model, OnnxRuntime::NAME)?;
+        let (signature, mut model) = Signature::of(model, OnnxRuntime::NAME)?;
         let signature = Arc::new(signature);
         let load_error = |e: &::ort::Error| {
             let (node, reason) = told(e.message(), &signature);
             let remedy = "`brenier inspect` shows the model's nodes, and a newer onnxruntime may know the op";
             Error::EngineLoad { engine: OnnxRuntime::NAME, node, reason, remedy }
         };
-        let model = self.in_blocks(model);
-        let sessions = self.sessions(&model.to_bytes(), count, load_error)?;
+        let kernels = fused::has_any(&model.graph);
+        if kernels {
+            model.other_opsets.insert(fused::DOMAIN.to_string(), 1);
+        }
+        let sessions = self.sessions(&model.to_bytes(), count, kernels, load_error)?;
         let program =
             |session| Box::new(OrtProgram { session, signature: signature.clone() }) as Box<dyn Program>;
         Ok(sessions.into_iter().map(program).collect())
@@ -247,7 +228,7 @@ impl Engine for OnnxRuntime {
             reason: one_line(e.message()),
             remedy: "a newer onnxruntime may know the operator",
         };
-        let sessions = self.sessions(file, count, load_error)?;
+        let sessions = self.sessions(file, count, false, load_error)?;
         let (inputs, refused) = interface(sessions.first().map_or(&[][..], |session| session.inputs()));
         if let Some((name, kind)) = refused.first() {
             return Err(Error::Predictor {
@@ -386,23 +367,4 @@ fn told(message: &str, signature: &Signature) -> (Option<String>, String) {
 fn one_line(message: &str) -> String {
     let words: Vec<_> = message.split_whitespace().collect();
     words.join(" ").trim_end_matches(['.', ';']).to_string()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The layout is not documented: a newer library that has another would be slower, not wrong.
-    #[test]
-    #[cfg(target_arch = "x86_64")]
-    fn convolutions_are_to_be_had_in_blocks() {
-        let engine = match OnnxRuntime::new(None, Provider::Cpu, 1) {
-            Err(Error::NoOnnxRuntime { .. }) if std::env::var_os("BRENIER_TEST_WITHOUT_ORT").is_some() => {
-                return;
-            }
-            engine => engine.unwrap(),
-        };
-        let sizes: Vec<i64> = ort_blocks::SIZES.into_iter().filter(|&size| engine.has_blocks(size)).collect();
-        assert_eq!(sizes.len(), 1, "blocks of {sizes:?} channels agree with the plain layout");
-    }
 }

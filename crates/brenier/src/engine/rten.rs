@@ -1,14 +1,14 @@
 //! RTen: a pure Rust engine, so that a build needs nothing but the Rust toolchain.
 
-use std::error::Error as _;
 use std::sync::Arc;
 
-use ::rten::{ModelOptions, NodeId, RunOptions, ThreadPool, Value, ValueOrView, ValueView};
+use ::rten::{RunOptions, ThreadPool, Value, ValueOrView, ValueView};
 use ndarray::{ArrayD, CowArray, IxDyn};
 use onnx_grad::{Attribute, DType, Graph, Model};
 use rten_tensor::Layout;
 
 use super::rten_quirks::{merge_outputs, spell_out};
+use super::rten_stages::{Bench, Staged, Stopped};
 use super::signature::Signature;
 use super::{Engine, Program, Tensor, TensorView, WeightGradient};
 use crate::error::{Error, Result};
@@ -45,6 +45,10 @@ impl Engine for Rten {
         WeightGradient::Im2col
     }
 
+    fn runs_fused(&self) -> bool {
+        true
+    }
+
     fn workers(&self) -> usize {
         self.workers
     }
@@ -60,22 +64,14 @@ impl Engine for Rten {
             reason,
             remedy: "ONNX Runtime runs more models (--engine ort)",
         };
-        let loaded = ModelOptions::with_all_ops()
-            .enable_optimization(true)
-            .prepack_weights(true)
-            .load(model.to_bytes())
-            .map_err(|e| load_error(e.node(), e.source().map_or_else(|| e.to_string(), |s| s.to_string())))?;
-        let ids = |values: &[onnx_grad::ValueInfo]| -> Result<Vec<NodeId>> {
-            let find = |name: &str| loaded.node_id(name).map_err(|e| load_error(None, e.to_string()));
-            values.iter().map(|value| find(&value.name)).collect()
-        };
-        let (inputs, outputs) = (ids(&signature.inputs)?, ids(&model.graph.outputs)?);
-        let shared = Arc::new(Shared { model: loaded, inputs, outputs, places, signature });
+        let staged = Staged::load(&model, load_error)?;
+        let shared = Arc::new(Shared { staged, places, signature });
         Ok((0..count)
             .map(|_| {
                 let pool = Arc::new(ThreadPool::with_num_threads(1));
-                let options = RunOptions::default().with_thread_pool(Some(pool));
-                Box::new(RtenProgram { shared: Arc::clone(&shared), options }) as Box<dyn Program>
+                let options = RunOptions::default().with_thread_pool(Some(Arc::clone(&pool)));
+                let bench = Bench::new(&shared.staged, options);
+                Box::new(RtenProgram { shared: Arc::clone(&shared), pool, bench }) as Box<dyn Program>
             })
             .collect())
     }
@@ -83,44 +79,36 @@ impl Engine for Rten {
 
 /// What all programs of a load have in common; RTen runs a model from several threads at once.
 struct Shared {
-    model: ::rten::Model,
-    inputs: Vec<NodeId>,
-    outputs: Vec<NodeId>,
-    /// Where each output of the signature is among those.
+    staged: Staged,
+    /// Where each output of the signature is among those of the stages.
     places: Vec<usize>,
     signature: Signature,
 }
 
 struct RtenProgram {
     shared: Arc<Shared>,
-    options: RunOptions,
+    pool: Arc<ThreadPool>,
+    bench: Bench,
 }
 
 impl Program for RtenProgram {
     fn run(&mut self, inputs: &[(&str, TensorView)]) -> Result<Vec<Tensor>> {
-        let Shared { model, signature, .. } = self.shared.as_ref();
+        let Shared { staged, places, signature } = self.shared.as_ref();
         signature.check(inputs)?;
         let fed: Vec<Fed> = inputs.iter().map(|(name, view)| feed(name, view)).collect::<Result<_>>()?;
-        let mut values = Vec::with_capacity(fed.len());
-        for ((name, _), fed) in inputs.iter().zip(&fed) {
-            let id = signature.inputs.iter().zip(&self.shared.inputs).find(|(input, _)| input.name == *name);
-            values.extend(id.map(|(_, id)| (*id, fed.value())));
-        }
+        let values = inputs.iter().zip(&fed).map(|((name, _), fed)| (*name, fed.value())).collect();
         let failed = |node: Option<String>, reason: String| Error::EngineRun {
             engine: Rten::NAME,
             inputs: Signature::describe(inputs),
             node,
             reason,
         };
-        let outputs = model.run(values, &self.shared.outputs, Some(self.options.clone())).map_err(|e| {
-            let node = e.node_path().into_iter().flatten().find_map(|n| signature.node_in(n));
-            // What follows the node's name, as in: operator "..." failed: incompatible shapes.
-            let message = e.to_string();
-            let reason = message.split_once(" failed: ").map_or(message.as_str(), |(_, reason)| reason);
-            failed(node, reason.to_string())
-        })?;
+        // All stages on one thread of the pool: going there takes as long as a small stage.
+        let bench = &mut self.bench;
+        let outputs = self.pool.run(|| bench.run(staged, values));
+        let outputs = outputs
+            .map_err(|Stopped { node, reason }| failed(node.and_then(|n| signature.node_in(&n)), reason))?;
         let mut tensors: Vec<Option<Value>> = outputs.into_iter().map(Some).collect();
-        let places = &self.shared.places;
         let mut results = Vec::with_capacity(places.len());
         for (i, (output, &place)) in signature.outputs.iter().zip(places).enumerate() {
             // Taken where this is its last use, so that only what is handed out twice is copied.

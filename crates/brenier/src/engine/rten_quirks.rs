@@ -5,7 +5,11 @@
 //! - Two outputs that are the same value, such as the gradients of `a + b`, are refused: the value is
 //!   returned once and handed out twice.
 
-use onnx_grad::{Attribute, Graph, Model, Node, TensorData, Treatment, coverage, lower, shapes::Facts};
+use std::collections::{BTreeMap, BTreeSet};
+
+use onnx_grad::{
+    Attribute, Graph, Model, Node, TensorData, Treatment, ValueInfo, coverage, lower, shapes::Facts,
+};
 
 use crate::error::Result;
 
@@ -52,31 +56,46 @@ fn rewrite(graph: &mut Graph, facts: &Facts) {
     graph.nodes = nodes;
 }
 
-/// The value that a value is, behind nodes that do nothing.
-fn root(graph: &Graph, name: &str) -> String {
-    let producers = graph.producers();
-    let mut name = name;
-    while let Some(node) = producers.get(name).map(|&i| &graph.nodes[i])
-        && node.is("Identity")
-        && let Some(source) = node.input(0)
-    {
-        name = source;
+/// What each value is, behind nodes that do nothing. Inputs and constants are not looked through to, since an engine has
+/// to copy them for its caller; nor are nodes whose result a body uses.
+fn roots(graph: &Graph) -> BTreeMap<String, String> {
+    let free: BTreeSet<&str> =
+        graph.nodes.iter().flat_map(|node| node.bodies().flat_map(Graph::free_names)).collect();
+    let mut made = BTreeSet::new();
+    let mut roots: BTreeMap<String, String> = BTreeMap::new();
+    for node in &graph.nodes {
+        if let (true, Some(x), Some(y)) = (node.is("Identity"), node.input(0), node.output(0)) {
+            let root = roots.get(x).map_or(x, String::as_str);
+            if made.contains(root) && !free.contains(y) {
+                roots.insert(y.to_string(), root.to_string());
+                continue;
+            }
+        }
+        made.extend(node.wanted_outputs());
     }
-    name.to_string()
+    roots
 }
 
 /// Makes outputs unique; the place of each old output among the new ones.
 pub(super) fn merge_outputs(graph: &mut Graph) -> Vec<usize> {
-    let roots: Vec<String> = graph.outputs.iter().map(|output| root(graph, &output.name)).collect();
-    let mut kept: Vec<usize> = Vec::new();
+    let roots = roots(graph);
+    for node in &mut graph.nodes {
+        for input in &mut node.inputs {
+            if let Some(root) = roots.get(input) {
+                input.clone_from(root);
+            }
+        }
+    }
+    let mut kept: Vec<ValueInfo> = Vec::new();
     let mut places = Vec::new();
-    for (i, root) in roots.iter().enumerate() {
-        places.push(kept.iter().position(|&k| roots[k] == *root).unwrap_or_else(|| {
-            kept.push(i);
+    for output in &graph.outputs {
+        let name = roots.get(&output.name).unwrap_or(&output.name);
+        places.push(kept.iter().position(|other| other.name == *name).unwrap_or_else(|| {
+            kept.push(ValueInfo { name: name.clone(), ..output.clone() });
             kept.len() - 1
         }));
     }
-    graph.outputs = kept.iter().map(|&i| graph.outputs[i].clone()).collect();
+    graph.outputs = kept;
     graph.prune();
     places
 }

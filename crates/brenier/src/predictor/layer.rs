@@ -60,7 +60,7 @@ impl LayerPredictor {
         };
         let dtype = graph.inputs[0].dtype;
         graph.outputs.push(ValueInfo { name: layer.clone(), dtype, shape: Some(at) });
-        let options = GradOptions { relu: config.relu, weight_gradient: engine.weight_gradient() };
+        let options = GradOptions { relu: config.relu, ..GradOptions::default() };
         let gradient = grad_with(&graph, &[SCORES], &[&layer], options)?;
         let rows = micro_batch(&gradient, config.engine.kind == EngineKind::Ort)?;
         let input = graph.inputs[0].name.clone();

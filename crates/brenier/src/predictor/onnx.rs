@@ -88,7 +88,7 @@ impl OnnxPredictor {
         }
         let values = ValuePredictor::prepared(&model, &config, notices)?;
         let engine = values.engine();
-        let options = GradOptions { relu: config.relu, weight_gradient: engine.weight_gradient() };
+        let options = GradOptions { relu: config.relu, ..GradOptions::default() };
         let gradient = grad_with(&model.graph, &[SCORES], &[values.input()], options)?;
         let gradient = Model { graph: gradient, ..model.clone() };
         let rows = micro_batch(&gradient.graph, config.engine.kind == EngineKind::Ort)?;

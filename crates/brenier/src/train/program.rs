@@ -18,7 +18,11 @@ impl LossProgram {
     pub(super) fn new(model: &Model, task: &dyn Task, config: &TrainConfig) -> Result<LossProgram> {
         let engine = config.engine.build()?;
         let loss = task.loss(model)?;
-        let options = GradOptions { weight_gradient: engine.weight_gradient(), ..GradOptions::default() };
+        let options = GradOptions {
+            weight_gradient: engine.weight_gradient(),
+            fused: engine.runs_fused(),
+            ..GradOptions::default()
+        };
         let (gradient, parameters) = parameter_gradient(&loss, &config.frozen, options)?;
         let rows = match config.micro_batch {
             Some(rows) => rows,

@@ -77,27 +77,12 @@ fn input_gradient(
     groups: i64,
 ) -> Result<Value> {
     let rank = window.rank();
-    if let Some(back) = backward_window(window) {
+    if let Some(back) = window.back() {
         let flipped = flip_and_exchange(step, w, window, groups)?;
         return Ok(step.b.op_with("Conv", &[dy, &flipped], &attributes(&back, groups)));
     }
     let (sizes, places) = (step.spatial(x, rank)?, step.spatial(dy, rank)?);
     adjoint(step, dy, x, w, window, groups, &sizes, &places)
-}
-
-/// The window through which a convolution without strides is undone: that of a convolution from places back to
-/// sizes. None where there are strides, or more padding than the kernel reaches.
-pub(super) fn backward_window(window: &Window) -> Option<Window> {
-    let mut back = window.clone();
-    for i in 0..window.rank() {
-        let room = window.extent(i) - 1;
-        let fits = |pad: i64| (0..=room).contains(&pad);
-        if window.strides[i] != 1 || !fits(window.before[i]) || !fits(window.after[i]) {
-            return None;
-        }
-        (back.before[i], back.after[i]) = (room - window.before[i], room - window.after[i]);
-    }
-    Some(back)
 }
 
 /// The transposed convolution that takes places back to sizes.

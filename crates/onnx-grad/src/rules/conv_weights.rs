@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::Step;
-use super::conv::{Attributes, attributes, backward_window, unfold};
+use super::conv::{Attributes, attributes, unfold};
 use super::layout::pad_zeros;
 use crate::build::Value;
 use crate::error::Result;
@@ -64,7 +64,7 @@ fn transposed_conv(step: &mut Step<'_>, x: &str, dy: &str, w: &str, window: &Win
 /// ```
 fn im2col(step: &mut Step<'_>, x: &str, dy: &str, w: &str, window: &Window, groups: i64) -> Result<Value> {
     let taps = step.table(&window.kernel)? as i64;
-    if let (1, 1..=MOST_TAPS, Some(back)) = (groups, taps, backward_window(window)) {
+    if let (1, 1..=MOST_TAPS, Some(back)) = (groups, taps, window.back()) {
         return by_taps(step, x, dy, w, window, &back);
     }
     let channels = step.size(x, 1)?;

@@ -77,6 +77,21 @@ impl Window {
         self.auto_pad != AutoPad::NotSet
     }
 
+    /// The window through which a convolution without strides is undone: that of a convolution from places back to
+    /// sizes. None where there are strides, or more padding than the kernel reaches.
+    pub(crate) fn back(&self) -> Option<Window> {
+        let mut back = self.clone();
+        for i in 0..self.rank() {
+            let room = self.extent(i) - 1;
+            let fits = |pad: i64| (0..=room).contains(&pad);
+            if self.strides[i] != 1 || !fits(self.before[i]) || !fits(self.after[i]) {
+                return None;
+            }
+            (back.before[i], back.after[i]) = (room - self.before[i], room - self.after[i]);
+        }
+        Some(back)
+    }
+
     /// Padding before all axes, then after all axes, as the attribute has it.
     pub(crate) fn pads(&self) -> Vec<i64> {
         self.before.iter().chain(&self.after).copied().collect()

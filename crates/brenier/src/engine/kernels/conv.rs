@@ -1,0 +1,185 @@
+//! Convolutions that move by single pixels.
+//!
+//! ```text
+//! y[n, o, p] = bias[o] + sum over i, k of w[o, i, k] x[n, i, p + distance(k)]
+//! ```
+//!
+//! Over places in [planes](super::planes), eight channels and three vectors of places at a time: what is summed up stays
+//! in registers, every vector that is read is used eight times, every weight three times. The gradient with respect to
+//! `x` is the same sum with the kernel turned around and its channels exchanged, so one kernel serves both.
+
+use rten_simd::ops::{BitOps, NumOps};
+use rten_simd::{Isa, SimdOp};
+
+use super::planes::{Grid, Planes, Window, take_results};
+use super::{Input, Misfit};
+
+/// Channels that are computed together, where a machine has registers for them.
+const TILE: usize = 8;
+
+/// Which way the kernel is read.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Direction {
+    /// `w` is `[out, in, ..]`.
+    Forward,
+    /// `w` is `[in, out, ..]`, and its taps come in the opposite order.
+    Backward,
+}
+
+/// A convolution and the memory it works in.
+#[derive(Debug)]
+pub(super) struct Conv {
+    window: Window,
+    direction: Direction,
+    planes: Planes,
+    weights: Vec<f32>,
+    results: Vec<f32>,
+}
+
+impl Conv {
+    pub(super) fn new(window: Window, direction: Direction) -> Conv {
+        Conv { window, direction, planes: Planes::default(), weights: Vec::new(), results: Vec::new() }
+    }
+
+    /// The shape of the result for an image and weights of these shapes.
+    pub(super) fn shape(&self, x: &[usize], w: &[usize]) -> Result<Vec<usize>, Misfit> {
+        let (&[rows, channels, height, width], &[a, b, ..]) = (x, w) else { return Err(Misfit) };
+        let (out, inner) = self.channels(a, b);
+        if inner != channels || w.get(2..) != Some(&self.window.kernel[..]) {
+            return Err(Misfit);
+        }
+        let [height, width] = self.window.places([height, width]).ok_or(Misfit)?;
+        Ok(vec![rows, out, height, width])
+    }
+
+    /// Channels of result and image, from the weights' first two axes.
+    fn channels(&self, a: usize, b: usize) -> (usize, usize) {
+        match self.direction {
+            Direction::Forward => (a, b),
+            Direction::Backward => (b, a),
+        }
+    }
+
+    pub(super) fn run(&mut self, x: Input, w: Input, bias: Option<&[f32]>, y: &mut [f32]) -> Result<(), Misfit> {
+        let (&[rows, inner, height, width], &[a, b, ..]) = (x.shape, w.shape) else { return Err(Misfit) };
+        let grid = Grid::new(&self.window, [height, width]).ok_or(Misfit)?;
+        let (out, _) = self.channels(a, b);
+        self.pack(w.data, out, inner);
+        let images = grid.images(rows);
+        self.planes.prepare(&grid, images, inner);
+        let offsets = grid.offsets();
+        let length = grid.plane(images);
+        self.results.resize(out.next_multiple_of(TILE) * length, 0.0);
+        let (area, places) = (height * width, grid.places[0] * grid.places[1]);
+        let chunks = x.data.chunks(images * inner * area).zip(y.chunks_mut(images * out * places));
+        for (images, y) in chunks {
+            self.planes.fill_inputs(images, inner);
+            let sums = Sums {
+                x: self.planes.data(),
+                length,
+                inner,
+                offsets: &offsets,
+                weights: &self.weights,
+                span: grid.span(images.len() / (inner * area)),
+                results: &mut self.results,
+            };
+            sums.dispatch();
+            take_results(&self.results, length, &grid, out, bias, y);
+        }
+        Ok(())
+    }
+
+    /// Weights in the order of their use, `[out / 8, in, taps, 8]`; channels that are not there have zeros.
+    fn pack(&mut self, w: &[f32], out: usize, inner: usize) {
+        let taps = self.window.taps();
+        self.weights.clear();
+        self.weights.resize(out.next_multiple_of(TILE) * inner * taps, 0.0);
+        for o in 0..out {
+            let tile = &mut self.weights[o / TILE * TILE * inner * taps..][..TILE * inner * taps];
+            for i in 0..inner {
+                let places = tile[i * taps * TILE..][..taps * TILE].iter_mut().skip(o % TILE).step_by(TILE);
+                match self.direction {
+                    Direction::Forward => {
+                        let from = &w[(o * inner + i) * taps..][..taps];
+                        places.zip(from).for_each(|(to, from)| *to = *from);
+                    }
+                    Direction::Backward => {
+                        let from = &w[(i * out + o) * taps..][..taps];
+                        places.zip(from.iter().rev()).for_each(|(to, from)| *to = *from);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The sums over channels and taps, for all places of some planes.
+struct Sums<'a> {
+    x: &'a [f32],
+    length: usize,
+    inner: usize,
+    offsets: &'a [usize],
+    weights: &'a [f32],
+    span: usize,
+    results: &'a mut [f32],
+}
+
+impl SimdOp for Sums<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn eval<I: Isa>(self, isa: I) {
+        let lanes = isa.f32().len();
+        let weights = TILE * self.inner * self.offsets.len();
+        for place in (0..self.span).step_by(3 * lanes) {
+            let x = &self.x[place..];
+            let tiles = self.weights.chunks_exact(weights).zip(self.results.chunks_exact_mut(TILE * self.length));
+            for (weights, results) in tiles {
+                let results = &mut results[place..];
+                let image = (x, self.length, self.inner, self.offsets);
+                // Sums of eight channels take 24 registers of the 32 that machines with long vectors have.
+                if lanes >= 16 {
+                    tile::<I, 8>(isa, image, weights, 0, results);
+                } else {
+                    tile::<I, 4>(isa, image, weights, 0, results);
+                    tile::<I, 4>(isa, image, weights, 4, results);
+                }
+            }
+        }
+    }
+}
+
+/// Three vectors of places for `O` channels, from the channel `first` of a tile on.
+#[inline(always)]
+fn tile<I: Isa, const O: usize>(
+    isa: I,
+    (x, length, inner, offsets): (&[f32], usize, usize, &[usize]),
+    weights: &[f32],
+    first: usize,
+    results: &mut [f32],
+) {
+    let ops = isa.f32();
+    let lanes = ops.len();
+    let mut sums = [[ops.zero(); 3]; O];
+    let mut weights = weights.chunks_exact(TILE);
+    for i in 0..inner {
+        let plane = &x[i * length..];
+        for &offset in offsets {
+            let Some(weights) = weights.next() else { return };
+            let weights = &weights[first..first + O];
+            let image = ops.load_many::<3>(&plane[offset..offset + 3 * lanes]);
+            for o in 0..O {
+                let weight = ops.splat(weights[o]);
+                for v in 0..3 {
+                    sums[o][v] = ops.mul_add(image[v], weight, sums[o][v]);
+                }
+            }
+        }
+    }
+    for o in 0..O {
+        let results = &mut results[(first + o) * length..][..3 * lanes];
+        for v in 0..3 {
+            ops.store(sums[o][v], &mut results[v * lanes..(v + 1) * lanes]);
+        }
+    }
+}

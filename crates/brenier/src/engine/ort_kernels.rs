@@ -1,0 +1,96 @@
+//! [Kernels](super::kernels) as custom operators of ONNX Runtime.
+
+use ::ort::operator::{
+    ComputeContext, Kernel as OrtKernel, KernelContext, Operator, OperatorDomain, OperatorInput, OperatorOutput,
+};
+use ::ort::value::{TensorElementType, ValueRef};
+use onnx_grad::{Attribute, Node, fused};
+
+use super::kernels::{Input, Kernel};
+
+/// The domain with all fused operators.
+pub(super) fn domain() -> ::ort::Result<OperatorDomain> {
+    let operator = |op, inputs, optional, outputs| Fused { op, inputs, optional, outputs };
+    OperatorDomain::new(fused::DOMAIN)?
+        .add(operator(fused::CONV, 2, 1, 1))?
+        .add(operator(fused::CONV_INPUT_GRADIENT, 2, 0, 1))?
+        .add(operator(fused::CONV_WEIGHT_GRADIENT, 2, 0, 2))?
+        .add(operator(fused::GROUP_NORM, 3, 0, 1))?
+        .add(operator(fused::GROUP_NORM_GRADIENT, 4, 0, 3))
+}
+
+/// One operator, with the numbers of its inputs and outputs.
+struct Fused {
+    op: &'static str,
+    inputs: usize,
+    optional: usize,
+    outputs: usize,
+}
+
+impl Operator for Fused {
+    type Kernel<'attr> = Compute;
+
+    fn name(&self) -> &str {
+        self.op
+    }
+
+    fn inputs(&self) -> impl IntoIterator<Item = OperatorInput> {
+        let required = (0..self.inputs).map(|_| OperatorInput::required(TensorElementType::Float32));
+        let optional = (0..self.optional).map(|_| OperatorInput::optional(TensorElementType::Float32));
+        required.chain(optional).collect::<Vec<_>>()
+    }
+
+    fn outputs(&self) -> impl IntoIterator<Item = OperatorOutput> {
+        (0..self.outputs).map(|_| OperatorOutput::required(TensorElementType::Float32)).collect::<Vec<_>>()
+    }
+
+    fn create_kernel<'attr>(&self, context: &KernelContext<'attr>) -> ::ort::Result<Compute> {
+        let mut node = Node { domain: fused::DOMAIN.to_string(), ..Node::new(self.op, &[], &[]) };
+        for name in ["kernel_shape", "dilations", "pads"] {
+            let values = context.get::<Vec<i64>>(name).map(Attribute::Ints);
+            node.attributes.extend(values.map(|values| (name.to_string(), values)));
+        }
+        let groups = context.get::<i64>("groups").map(Attribute::Int);
+        let epsilon = context.get::<f32>("epsilon").map(Attribute::Float);
+        let activation = context.get::<String>("activation").map(Attribute::String);
+        for (name, value) in [("groups", groups), ("epsilon", epsilon), ("activation", activation)] {
+            node.attributes.extend(value.map(|value| (name.to_string(), value)));
+        }
+        let kernel = Kernel::of(&node).ok_or_else(|| ::ort::Error::new("its attributes are not known"))?;
+        Ok(Compute { kernel })
+    }
+}
+
+/// A node's kernel inside a session, which has one thread.
+struct Compute {
+    kernel: Kernel,
+}
+
+impl OrtKernel for Compute {
+    fn compute(&mut self, context: &ComputeContext) -> ::ort::Result<()> {
+        let misfit = |e: super::kernels::Misfit| ::ort::Error::new(e.to_string());
+        let mut values: Vec<ValueRef<'_>> = Vec::new();
+        for i in 0..context.num_inputs()? {
+            values.extend(context.input(i)?);
+        }
+        let mut inputs = Vec::with_capacity(values.len());
+        for value in &values {
+            let (shape, data) = value.try_extract_tensor::<f32>()?;
+            let shape: Vec<usize> = shape.iter().map(|&size| usize::try_from(size).unwrap_or(0)).collect();
+            inputs.push((shape, data));
+        }
+        let shapes: Vec<&[usize]> = inputs.iter().map(|(shape, _)| shape.as_slice()).collect();
+        let shapes = self.kernel.shapes(&shapes).map_err(misfit)?;
+        let mut results = Vec::with_capacity(shapes.len());
+        for (i, shape) in shapes.into_iter().enumerate() {
+            let value = context.output(i, shape.iter().map(|&size| size as i64).collect::<Vec<i64>>())?;
+            results.push(value.ok_or_else(|| ::ort::Error::new("an output has no memory"))?);
+        }
+        let mut outputs = Vec::with_capacity(results.len());
+        for result in &mut results {
+            outputs.push(result.try_extract_tensor_mut::<f32>()?.1);
+        }
+        let inputs: Vec<Input> = inputs.iter().map(|(shape, data)| Input { shape, data }).collect();
+        self.kernel.run(&inputs, &mut outputs).map_err(misfit)
+    }
+}

@@ -1,0 +1,291 @@
+//! RTen with kernels of our own between the parts that it runs.
+//!
+//! RTen takes no operators of others. So a graph with [fused operators](onnx_grad::fused) is cut into
+//! [stages](super::stages): parts, each a model of its own, and kernels. Values go from one to the next without being
+//! copied, and are given up when nothing needs them any more: RTen may then write into them, and their memory serves the
+//! next kernel.
+
+use std::collections::BTreeMap;
+use std::error::Error as _;
+
+use ::rten::{ModelOptions, NodeId, RunOptions, Value, ValueOrView, ValueView};
+use onnx_grad::{Graph, Model, Node, TensorData};
+use rten_tensor::Layout;
+
+use super::kernels::{Input, Kernel};
+use super::rten_quirks::merge_outputs;
+use super::stages::{Stage, cut};
+use crate::error::Result;
+
+/// Values have numbers while stages run.
+type Slot = usize;
+
+/// The stages of a model, loaded. Several threads may run them at once, each with its own [`Bench`].
+pub(super) struct Staged {
+    stages: Vec<Loaded>,
+    /// What each stage is the last to use, apart from outputs.
+    last_used: Vec<Vec<Slot>>,
+    inputs: BTreeMap<String, Slot>,
+    /// What kernels take from the model itself.
+    constants: Vec<(Slot, TensorData, Vec<f32>)>,
+    outputs: Vec<Slot>,
+    slots: usize,
+}
+
+enum Loaded {
+    Part {
+        model: ::rten::Model,
+        inputs: Vec<(NodeId, Slot)>,
+        outputs: Vec<NodeId>,
+        /// The value that each slot gets, among the outputs.
+        given: Vec<(Slot, usize)>,
+    },
+    Kernel {
+        node: Node,
+        inputs: Vec<Slot>,
+        outputs: Vec<Slot>,
+    },
+}
+
+/// Why a run stopped: the node, as it is called in the model, and the reason.
+pub(super) struct Stopped {
+    pub(super) node: Option<String>,
+    pub(super) reason: String,
+}
+
+impl Staged {
+    /// Loads a model whose outputs are all different. `load_error` says what is wrong with a node.
+    pub(super) fn load(
+        model: &Model,
+        load_error: impl Fn(Option<&str>, String) -> crate::Error,
+    ) -> Result<Staged> {
+        let mut slots: BTreeMap<String, Slot> = BTreeMap::new();
+        let mut slot = |name: &str| {
+            let next = slots.len();
+            *slots.entry(name.to_string()).or_insert(next)
+        };
+        let inputs = model.graph.inputs.iter().map(|v| (v.name.clone(), slot(&v.name))).collect();
+        let mut stages = Vec::new();
+        let mut constants = BTreeMap::new();
+        for stage in cut(&model.graph)? {
+            stages.push(match stage {
+                Stage::Part(graph) => part(model, graph, &mut slot, &load_error)?,
+                Stage::Kernel(node) => {
+                    for name in node.given_inputs() {
+                        let data = model.graph.initializers.get(name);
+                        constants.extend(data.map(|data| (slot(name), data.clone())));
+                    }
+                    if Kernel::of(&node).is_none() {
+                        return Err(load_error(Some(&node.name), "there is no kernel for it".to_string()));
+                    }
+                    let inputs = node.given_inputs().map(&mut slot).collect();
+                    let outputs = node.outputs.iter().map(|name| slot(name)).collect();
+                    Loaded::Kernel { node, inputs, outputs }
+                }
+            });
+        }
+        let outputs: Vec<Slot> = model.graph.outputs.iter().map(|v| slot(&v.name)).collect();
+        let constants =
+            constants.into_iter().map(|(slot, data)| (slot, data.clone(), data.to_f32())).collect();
+        let mut last_used: Vec<Vec<Slot>> = vec![Vec::new(); stages.len()];
+        let mut seen = outputs.clone();
+        for (stage, last) in stages.iter().zip(&mut last_used).rev() {
+            for slot in stage.inputs() {
+                if !seen.contains(&slot) {
+                    seen.push(slot);
+                    last.push(slot);
+                }
+            }
+        }
+        Ok(Staged { stages, last_used, inputs, constants, outputs, slots: slots.len() })
+    }
+}
+
+impl Loaded {
+    fn inputs(&self) -> Vec<Slot> {
+        match self {
+            Loaded::Part { inputs, .. } => inputs.iter().map(|(_, slot)| *slot).collect(),
+            Loaded::Kernel { inputs, .. } => inputs.clone(),
+        }
+    }
+}
+
+fn part(
+    model: &Model,
+    mut graph: Graph,
+    slot: &mut impl FnMut(&str) -> Slot,
+    load_error: &impl Fn(Option<&str>, String) -> crate::Error,
+) -> Result<Loaded> {
+    let wanted: Vec<Slot> = graph.outputs.iter().map(|output| slot(&output.name)).collect();
+    let places = merge_outputs(&mut graph);
+    let (inputs, outputs) = (graph.inputs.clone(), graph.outputs.clone());
+    let file = Model { graph, ..model.clone() }.to_bytes();
+    let model = ModelOptions::with_all_ops()
+        .enable_optimization(true)
+        .prepack_weights(true)
+        .load(file)
+        .map_err(|e| load_error(e.node(), e.source().map_or_else(|| e.to_string(), |s| s.to_string())))?;
+    let find = |name: &str| model.node_id(name).map_err(|e| load_error(None, e.to_string()));
+    let inputs = inputs.iter().map(|v| Ok((find(&v.name)?, slot(&v.name)))).collect::<Result<_>>()?;
+    let outputs = outputs.iter().map(|v| find(&v.name)).collect::<Result<_>>()?;
+    let given = wanted.into_iter().zip(places).collect();
+    Ok(Loaded::Part { model, inputs, outputs, given })
+}
+
+/// What one thread needs to run stages: its kernels, and memory to use again.
+pub(super) struct Bench {
+    options: RunOptions,
+    kernels: Vec<Option<Kernel>>,
+    memory: Memory,
+}
+
+impl Bench {
+    pub(super) fn new(staged: &Staged, options: RunOptions) -> Bench {
+        let kernel = |stage: &Loaded| match stage {
+            Loaded::Part { .. } => None,
+            Loaded::Kernel { node, .. } => Kernel::of(node),
+        };
+        Bench { options, kernels: staged.stages.iter().map(kernel).collect(), memory: Memory::default() }
+    }
+
+    /// Runs all stages and returns the model's outputs.
+    pub(super) fn run(
+        &mut self,
+        staged: &Staged,
+        inputs: Vec<(&str, ValueOrView<'_>)>,
+    ) -> std::result::Result<Vec<Value>, Stopped> {
+        let mut values: Vec<Option<ValueOrView<'_>>> = Vec::with_capacity(staged.slots);
+        values.resize_with(staged.slots, || None);
+        for (name, value) in inputs {
+            if let Some(&slot) = staged.inputs.get(name) {
+                values[slot] = Some(value);
+            }
+        }
+        for (slot, data, numbers) in &staged.constants {
+            values[*slot] = ValueView::from_shape(data.shape(), numbers.as_slice()).ok().map(Into::into);
+        }
+        for ((stage, last), kernel) in staged.stages.iter().zip(&staged.last_used).zip(&mut self.kernels) {
+            match stage {
+                Loaded::Part { model, inputs, outputs, given } => {
+                    let results = run_part(model, inputs, outputs, last, &mut values, &self.options)?;
+                    hand_out(results, given, &mut values);
+                }
+                Loaded::Kernel { node, inputs, outputs } => {
+                    let stopped = |reason: &str| Stopped { node: Some(node.name.clone()), reason: reason.into() };
+                    let kernel = kernel.as_mut().ok_or_else(|| stopped("it has no kernel"))?;
+                    let results = run_kernel(kernel, inputs, &values, &mut self.memory).map_err(|e| stopped(&e))?;
+                    for (slot, result) in outputs.iter().zip(results) {
+                        values[*slot] = Some(result.into());
+                    }
+                    for slot in last {
+                        self.memory.keep(values[*slot].take());
+                    }
+                }
+            }
+        }
+        let mut outputs = Vec::with_capacity(staged.outputs.len());
+        for slot in &staged.outputs {
+            let missing = || Stopped { node: None, reason: "an output was not computed".to_string() };
+            outputs.push(values[*slot].take().ok_or_else(missing)?.into_owned());
+        }
+        Ok(outputs)
+    }
+}
+
+/// Runs a part. What it is the last to use is handed over.
+fn run_part(
+    model: &::rten::Model,
+    inputs: &[(NodeId, Slot)],
+    outputs: &[NodeId],
+    last: &[Slot],
+    values: &mut [Option<ValueOrView<'_>>],
+    options: &RunOptions,
+) -> std::result::Result<Vec<Value>, Stopped> {
+    let mut handed: Vec<(NodeId, ValueOrView<'_>)> = Vec::with_capacity(inputs.len());
+    for (id, slot) in inputs.iter().filter(|(_, slot)| last.contains(slot)) {
+        handed.extend(values[*slot].take().map(|value| (*id, value)));
+    }
+    for (id, slot) in inputs.iter().filter(|(_, slot)| !last.contains(slot)) {
+        handed.extend(values[*slot].as_ref().map(|value| (*id, value.as_view().into())));
+    }
+    model.run(handed, outputs, Some(options.clone())).map_err(|e| {
+        // What follows the node's name, as in: operator "..." failed: incompatible shapes.
+        let message = e.to_string();
+        let reason = message.split_once(" failed: ").map_or(message.as_str(), |(_, reason)| reason);
+        let node = e.node_path().into_iter().flatten().next().map(|name| name.to_string());
+        Stopped { node, reason: reason.to_string() }
+    })
+}
+
+/// Gives each slot its value, a copy where another slot gets the same.
+fn hand_out(results: Vec<Value>, given: &[(Slot, usize)], values: &mut [Option<ValueOrView<'_>>]) {
+    let mut results: Vec<Option<Value>> = results.into_iter().map(Some).collect();
+    for (i, (slot, place)) in given.iter().enumerate() {
+        let last = !given[i + 1..].iter().any(|(_, other)| other == place);
+        let value = if last { results[*place].take() } else { results[*place].clone() };
+        values[*slot] = value.map(Into::into);
+    }
+}
+
+fn run_kernel(
+    kernel: &mut Kernel,
+    inputs: &[Slot],
+    values: &[Option<ValueOrView<'_>>],
+    memory: &mut Memory,
+) -> std::result::Result<Vec<Value>, String> {
+    let mut tensors = Vec::with_capacity(inputs.len());
+    for slot in inputs {
+        match values[*slot].as_ref().map(ValueOrView::as_view) {
+            Some(ValueView::FloatTensor(tensor)) => tensors.push((tensor.shape().to_vec(), tensor)),
+            _ => return Err("an input is not a tensor of floats".to_string()),
+        }
+    }
+    let contiguous: Vec<_> = tensors.iter().map(|(_, tensor)| tensor.to_contiguous()).collect();
+    let arrays: Vec<Input> = tensors
+        .iter()
+        .zip(&contiguous)
+        .map(|((shape, _), tensor)| Input { shape, data: tensor.data() })
+        .collect();
+    let shapes: Vec<&[usize]> = arrays.iter().map(|array| array.shape).collect();
+    let shapes = kernel.shapes(&shapes).map_err(|e| e.to_string())?;
+    let mut results: Vec<Vec<f32>> =
+        shapes.iter().map(|shape| memory.take(shape.iter().product())).collect();
+    let mut outputs: Vec<&mut [f32]> = results.iter_mut().map(Vec::as_mut_slice).collect();
+    kernel.run(&arrays, &mut outputs).map_err(|e| e.to_string())?;
+    let value = |(shape, data): (Vec<usize>, Vec<f32>)| Value::from_shape(&shape, data).map_err(|e| e.to_string());
+    shapes.into_iter().zip(results).map(value).collect()
+}
+
+/// Memory that is not in use: asking the system for it and giving it back takes as long as using it.
+#[derive(Debug, Default)]
+struct Memory {
+    free: Vec<Vec<f32>>,
+}
+
+/// Pieces that are kept at most.
+const MOST_PIECES: usize = 64;
+
+impl Memory {
+    /// So many numbers, whatever they are: the smallest piece that holds them and is not much larger.
+    fn take(&mut self, count: usize) -> Vec<f32> {
+        let fits = |piece: &Vec<f32>| (count..=2 * count).contains(&piece.len());
+        let best = (0..self.free.len()).filter(|&i| fits(&self.free[i])).min_by_key(|&i| self.free[i].len());
+        match best {
+            Some(i) => {
+                let mut piece = self.free.swap_remove(i);
+                piece.truncate(count);
+                piece
+            }
+            None => vec![0.0; count],
+        }
+    }
+
+    fn keep(&mut self, value: Option<ValueOrView<'_>>) {
+        if let Some(ValueOrView::Value(Value::FloatTensor(tensor))) = value {
+            self.free.push(tensor.into_non_contiguous_data());
+            if self.free.len() > MOST_PIECES {
+                self.free.remove(0);
+            }
+        }
+    }
+}

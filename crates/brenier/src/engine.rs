@@ -71,7 +71,9 @@ pub trait Engine: std::fmt::Debug + Send + Sync {
     fn weight_gradient(&self) -> WeightGradient;
 
     /// Whether it runs the [fused operators](onnx_grad::fused).
-    fn runs_fused(&self) -> bool;
+    fn runs_fused(&self) -> bool {
+        false
+    }
 
     /// How many workers suit this engine and its device.
     fn workers(&self) -> usize;

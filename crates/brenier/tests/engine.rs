@@ -159,7 +159,7 @@ fn both_engines_agree() {
     }
 }
 
-/// As in training. ONNX Runtime is given these convolutions in blocks of channels.
+/// As in training, where an engine has no kernels.
 #[test]
 fn convolutions_with_weights_that_are_inputs() {
     for (kernel, dilation, stride, channels) in [(3, 1, 1, 32), (3, 2, 2, 16), (1, 1, 1, 48), (3, 1, 1, 12)] {
@@ -516,10 +516,12 @@ fn engines_say_what_they_are() {
     let engines = engines();
     assert_eq!(engines[0].name(), "RTen");
     assert_eq!(engines[0].weight_gradient(), WeightGradient::Im2col);
+    assert!(engines[0].runs_fused());
     if let Some(ort) = ort() {
         assert_eq!(ort.name(), "ONNX Runtime");
         assert!(ort.version().starts_with("1."), "{}", ort.version());
         assert_eq!(ort.weight_gradient(), WeightGradient::Im2col);
+        assert!(ort.runs_fused());
     }
 }
 

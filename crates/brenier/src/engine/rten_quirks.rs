@@ -56,17 +56,21 @@ fn rewrite(graph: &mut Graph, facts: &Facts) {
     graph.nodes = nodes;
 }
 
-/// What each value is, behind nodes that do nothing. Inputs and constants are not looked through to, since an engine has
-/// to copy them for its caller; nor are nodes whose result a body uses.
+/// What each value is, behind nodes that do nothing. An input or a constant is copied once for its caller, and all copies
+/// of it are that one. Nodes whose result a body uses stay.
 fn roots(graph: &Graph) -> BTreeMap<String, String> {
     let free: BTreeSet<&str> =
         graph.nodes.iter().flat_map(|node| node.bodies().flat_map(Graph::free_names)).collect();
     let mut made = BTreeSet::new();
     let mut roots: BTreeMap<String, String> = BTreeMap::new();
+    let mut copies: BTreeMap<&str, &str> = BTreeMap::new();
     for node in &graph.nodes {
-        if let (true, Some(x), Some(y)) = (node.is("Identity"), node.input(0), node.output(0)) {
+        if let (true, Some(x), Some(y)) = (node.is("Identity"), node.input(0), node.output(0))
+            && !free.contains(y)
+        {
             let root = roots.get(x).map_or(x, String::as_str);
-            if made.contains(root) && !free.contains(y) {
+            let root = if made.contains(root) { root } else { copies.entry(x).or_insert(y) };
+            if root != y {
                 roots.insert(y.to_string(), root.to_string());
                 continue;
             }

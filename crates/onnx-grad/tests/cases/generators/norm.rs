@@ -85,7 +85,12 @@ pub(super) fn group_norm(seed: u64) -> Case {
     let count = if m.rng.coin() { groups } else { channels };
     let (gain, bias) = (m.parameter(&[count], 0.5, 1.5), m.parameter(&[count], -1.0, 1.0));
     let attributes = [("num_groups", Attribute::Int(groups as i64)), ("epsilon", Attribute::Float(1e-3))];
-    let y = m.op("GroupNormalization", &[&x, &gain, &bias], &attributes);
+    let mut y = m.op("GroupNormalization", &[&x, &gain, &bias], &attributes);
+    if m.rng.coin() {
+        // What follows it in most networks.
+        let gate = m.op("Sigmoid", &[&y], &[]);
+        y = m.op("Mul", &[&y, &gate], &[]);
+    }
     m.finish(&y)
 }
 

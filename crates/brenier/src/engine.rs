@@ -70,9 +70,9 @@ pub trait Engine: std::fmt::Debug + Send + Sync {
     /// The form of a convolution's weight gradient that this engine runs fastest.
     fn weight_gradient(&self) -> WeightGradient;
 
-    /// Whether it runs the [fused operators](onnx_grad::fused).
-    fn runs_fused(&self) -> bool {
-        false
+    /// For which graphs it has kernels for the [fused operators](onnx_grad::fused).
+    fn kernels(&self) -> Kernels {
+        Kernels::None
     }
 
     /// How many workers suit this engine and its device.
@@ -98,6 +98,17 @@ pub trait Engine: std::fmt::Debug + Send + Sync {
     fn load(&self, model: &Model) -> Result<Box<dyn Program>> {
         Ok(self.load_many(model, 1)?.swap_remove(0))
     }
+}
+
+/// For which graphs an engine takes [fused operators](onnx_grad::fused).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kernels {
+    /// For none.
+    None,
+    /// For graphs whose weights are inputs. It is faster by itself where weights are constants.
+    Training,
+    /// For all.
+    All,
 }
 
 /// A loaded model: one single-threaded instance, used by one worker at a time.

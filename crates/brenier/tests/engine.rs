@@ -6,7 +6,9 @@ mod common;
 use std::sync::Arc;
 
 use brenier::Error;
-use brenier::engine::{Engine, EngineConfig, EngineKind, Program, Provider, Tensor, TensorView, Workers};
+use brenier::engine::{
+    Engine, EngineConfig, EngineKind, Kernels, Program, Provider, Tensor, TensorView, Workers,
+};
 use common::engines;
 use ndarray::{Array, ArrayD, Axis, Dimension, IxDyn, array};
 use onnx_grad::{DType, Dim, Graph, Model, Node, TensorData, ValueInfo, WeightGradient};
@@ -516,12 +518,12 @@ fn engines_say_what_they_are() {
     let engines = engines();
     assert_eq!(engines[0].name(), "RTen");
     assert_eq!(engines[0].weight_gradient(), WeightGradient::Im2col);
-    assert!(engines[0].runs_fused());
+    assert_eq!(engines[0].kernels(), Kernels::All);
     if let Some(ort) = ort() {
         assert_eq!(ort.name(), "ONNX Runtime");
         assert!(ort.version().starts_with("1."), "{}", ort.version());
         assert_eq!(ort.weight_gradient(), WeightGradient::Im2col);
-        assert!(ort.runs_fused());
+        assert_eq!(ort.kernels(), Kernels::Training);
     }
 }
 

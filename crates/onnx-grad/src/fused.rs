@@ -47,8 +47,11 @@ pub const SILU: &str = "silu";
 pub fn fuse(graph: &Graph) -> Result<Graph> {
     let facts = Facts::of(graph)?;
     let mut fused = group_norm::fuse(graph, &facts);
+    let made = graph.producers();
     for node in &mut fused.nodes {
-        if let Some(window) = window(node, &facts) {
+        // Weights that nodes make, such as kernels turned around, are constants that engines work out beforehand.
+        let own = node.input(1).is_some_and(|weights| !made.contains_key(weights));
+        if let Some(window) = window(node, &facts).filter(|_| own) {
             node.domain = DOMAIN.to_string();
             node.attributes = attributes(&window);
         }

@@ -73,6 +73,13 @@ impl Kernel {
         Some(Kernel(kind))
     }
 
+    /// Tells of an input that is the same in every run: what depends on it alone is then computed once.
+    pub(super) fn fix(&mut self, input: usize, value: Input) {
+        if let (Kind::Conv(conv), 1) = (&mut self.0, input) {
+            conv.fix_weights(value);
+        }
+    }
+
     /// The shapes of the outputs.
     pub(super) fn shapes(&self, inputs: &[&[usize]]) -> Result<Vec<Vec<usize>>, Misfit> {
         if inputs.iter().any(|shape| shape.iter().skip(1).any(|&size| size == 0)) {

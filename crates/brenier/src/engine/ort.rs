@@ -14,7 +14,9 @@ use ndarray::{ArrayD, ArrayViewD};
 use onnx_grad::{DType, Dim, Model, ValueInfo, fused};
 
 use super::signature::Signature;
-use super::{AsItIs, Engine, Program, Provider, Tensor, TensorView, WeightGradient, library, ort_kernels};
+use super::{
+    AsItIs, Engine, Kernels, Program, Provider, Tensor, TensorView, WeightGradient, library, ort_kernels,
+};
 use crate::error::{Error, Result};
 
 /// [ONNX Runtime](https://onnxruntime.ai), 32- and 64-bit floats, on the CPU or through an execution provider.
@@ -193,9 +195,9 @@ impl Engine for OnnxRuntime {
         WeightGradient::Im2col
     }
 
-    /// Kernels are for the CPU.
-    fn runs_fused(&self) -> bool {
-        self.provider == Provider::Cpu
+    /// Kernels are for the CPU. Where weights are constants, ONNX Runtime's own are in the layout that suits the machine.
+    fn kernels(&self) -> Kernels {
+        if self.provider == Provider::Cpu { Kernels::Training } else { Kernels::None }
     }
 
     fn workers(&self) -> usize {

@@ -1,7 +1,8 @@
 //! [Kernels](super::kernels) as custom operators of ONNX Runtime.
 
 use ::ort::operator::{
-    ComputeContext, Kernel as OrtKernel, KernelContext, Operator, OperatorDomain, OperatorInput, OperatorOutput,
+    ComputeContext, Kernel as OrtKernel, KernelContext, Operator, OperatorDomain, OperatorInput,
+    OperatorOutput,
 };
 use ::ort::value::{TensorElementType, ValueRef};
 use onnx_grad::{Attribute, Node, fused};

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use ::rten::{RunOptions, ThreadPool, Value, ValueOrView, ValueView};
 use ndarray::{ArrayD, CowArray, IxDyn};
-use onnx_grad::{Attribute, DType, Graph, Model};
+use onnx_grad::{Attribute, DType, Graph, Model, fused};
 use rten_tensor::Layout;
 
 use super::rten_quirks::{merge_outputs, spell_out};
 use super::rten_stages::{Bench, Staged, Stopped};
 use super::signature::Signature;
-use super::{Engine, Program, Tensor, TensorView, WeightGradient};
+use super::{Engine, Kernels, Program, Tensor, TensorView, WeightGradient};
 use crate::error::{Error, Result};
 
 /// The built-in engine: [RTen](https://github.com/robertknight/rten), 32-bit floats on the CPU.
@@ -45,8 +45,8 @@ impl Engine for Rten {
         WeightGradient::Im2col
     }
 
-    fn runs_fused(&self) -> bool {
-        true
+    fn kernels(&self) -> Kernels {
+        Kernels::All
     }
 
     fn workers(&self) -> usize {
@@ -55,7 +55,9 @@ impl Engine for Rten {
 
     fn load_many(&self, model: &Model, count: usize) -> Result<Vec<Box<dyn Program>>> {
         refuse_f64(&model.graph)?;
-        let model = spell_out(model)?;
+        let mut model = spell_out(model)?;
+        // A graph that contradicts itself stays as it is, for RTen to say where.
+        model.graph = fused::fuse(&model.graph).unwrap_or(model.graph);
         let (signature, mut model) = Signature::of(&model, Rten::NAME)?;
         let places = merge_outputs(&mut model.graph);
         let load_error = |node: Option<&str>, reason: String| Error::EngineLoad {

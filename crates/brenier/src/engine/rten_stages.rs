@@ -141,9 +141,14 @@ pub(super) struct Bench {
 
 impl Bench {
     pub(super) fn new(staged: &Staged, options: RunOptions) -> Bench {
-        let kernel = |stage: &Loaded| match stage {
-            Loaded::Part { .. } => None,
-            Loaded::Kernel { node, .. } => Kernel::of(node),
+        let kernel = |stage: &Loaded| {
+            let Loaded::Kernel { node, inputs, .. } = stage else { return None };
+            let mut kernel = Kernel::of(node)?;
+            for (slot, data, numbers) in &staged.constants {
+                let places = (0..inputs.len()).filter(|&i| inputs[i] == *slot);
+                places.for_each(|i| kernel.fix(i, Input { shape: data.shape(), data: numbers }));
+            }
+            Some(kernel)
         };
         Bench { options, kernels: staged.stages.iter().map(kernel).collect(), memory: Memory::default() }
     }
@@ -171,9 +176,11 @@ impl Bench {
                     hand_out(results, given, &mut values);
                 }
                 Loaded::Kernel { node, inputs, outputs } => {
-                    let stopped = |reason: &str| Stopped { node: Some(node.name.clone()), reason: reason.into() };
+                    let stopped =
+                        |reason: &str| Stopped { node: Some(node.name.clone()), reason: reason.into() };
                     let kernel = kernel.as_mut().ok_or_else(|| stopped("it has no kernel"))?;
-                    let results = run_kernel(kernel, inputs, &values, &mut self.memory).map_err(|e| stopped(&e))?;
+                    let results =
+                        run_kernel(kernel, inputs, &values, &mut self.memory).map_err(|e| stopped(&e))?;
                     for (slot, result) in outputs.iter().zip(results) {
                         values[*slot] = Some(result.into());
                     }
@@ -248,11 +255,11 @@ fn run_kernel(
         .collect();
     let shapes: Vec<&[usize]> = arrays.iter().map(|array| array.shape).collect();
     let shapes = kernel.shapes(&shapes).map_err(|e| e.to_string())?;
-    let mut results: Vec<Vec<f32>> =
-        shapes.iter().map(|shape| memory.take(shape.iter().product())).collect();
+    let mut results: Vec<Vec<f32>> = shapes.iter().map(|shape| memory.take(shape.iter().product())).collect();
     let mut outputs: Vec<&mut [f32]> = results.iter_mut().map(Vec::as_mut_slice).collect();
     kernel.run(&arrays, &mut outputs).map_err(|e| e.to_string())?;
-    let value = |(shape, data): (Vec<usize>, Vec<f32>)| Value::from_shape(&shape, data).map_err(|e| e.to_string());
+    let value =
+        |(shape, data): (Vec<usize>, Vec<f32>)| Value::from_shape(&shape, data).map_err(|e| e.to_string());
     shapes.into_iter().zip(results).map(value).collect()
 }
 

@@ -12,7 +12,7 @@ use onnx_grad::{DType, Dim, GradOptions, Graph, Model, ValueInfo, grad_with, see
 
 use super::micro_batch::micro_batch;
 use super::onnx::{PredictorConfig, SCORES, floats, matrix, one_hot};
-use crate::engine::{Engine, EngineKind, Tensor, Workers};
+use crate::engine::{Engine, EngineKind, Kernels, Tensor, Workers};
 use crate::error::{Error, Result, expect_shape};
 
 /// A model that also gives the values of a layer and the gradient there.
@@ -60,7 +60,8 @@ impl LayerPredictor {
         };
         let dtype = graph.inputs[0].dtype;
         graph.outputs.push(ValueInfo { name: layer.clone(), dtype, shape: Some(at) });
-        let options = GradOptions { relu: config.relu, ..GradOptions::default() };
+        let fused = engine.kernels() == Kernels::All;
+        let options = GradOptions { relu: config.relu, fused, ..GradOptions::default() };
         let gradient = grad_with(&graph, &[SCORES], &[&layer], options)?;
         let rows = micro_batch(&gradient, config.engine.kind == EngineKind::Ort)?;
         let input = graph.inputs[0].name.clone();

@@ -22,7 +22,7 @@ use super::micro_batch::micro_batch;
 use super::preprocessing::Preprocessing;
 use super::score::Score;
 use super::values::ValuePredictor;
-use crate::engine::{Engine, EngineConfig, EngineKind, Tensor, Workers};
+use crate::engine::{Engine, EngineConfig, EngineKind, Kernels, Tensor, Workers};
 use crate::error::{Error, Result};
 
 /// The name of the scores in the graphs made here.
@@ -88,7 +88,8 @@ impl OnnxPredictor {
         }
         let values = ValuePredictor::prepared(&model, &config, notices)?;
         let engine = values.engine();
-        let options = GradOptions { relu: config.relu, ..GradOptions::default() };
+        let fused = engine.kernels() == Kernels::All;
+        let options = GradOptions { relu: config.relu, fused, ..GradOptions::default() };
         let gradient = grad_with(&model.graph, &[SCORES], &[values.input()], options)?;
         let gradient = Model { graph: gradient, ..model.clone() };
         let rows = micro_batch(&gradient.graph, config.engine.kind == EngineKind::Ort)?;

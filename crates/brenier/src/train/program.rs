@@ -5,7 +5,7 @@ use onnx_grad::{Dim, GradOptions, Graph, Model, Node, ValueInfo, grad_with, grad
 
 use super::parameters::Parameters;
 use super::{LOSS, Task, TrainConfig};
-use crate::engine::{Tensor, TensorView, Workers};
+use crate::engine::{Kernels, Tensor, TensorView, Workers};
 use crate::error::{Error, Result};
 
 /// The loaded gradient graph with the layout of its parameters.
@@ -20,7 +20,7 @@ impl LossProgram {
         let loss = task.loss(model)?;
         let options = GradOptions {
             weight_gradient: engine.weight_gradient(),
-            fused: engine.runs_fused(),
+            fused: engine.kernels() != Kernels::None,
             ..GradOptions::default()
         };
         let (gradient, parameters) = parameter_gradient(&loss, &config.frozen, options)?;

@@ -135,7 +135,11 @@ impl<'a> Look<'a> {
             activation = SILU;
         }
         let last = &self.graph.nodes[*places.last()?];
-        let node = Node { domain: DOMAIN.to_string(), name: norm.name.clone(), ..Node::new(GROUP_NORM, &[x, gain, bias], &[last.output(0)?]) };
+        let node = Node {
+            domain: DOMAIN.to_string(),
+            name: norm.name.clone(),
+            ..Node::new(GROUP_NORM, &[x, gain, bias], &[last.output(0)?])
+        };
         let node = node
             .with("groups", groups)
             .with("epsilon", norm.float("epsilon", 1e-5))

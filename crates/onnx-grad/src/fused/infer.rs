@@ -15,7 +15,8 @@ pub(crate) fn infer(node: &Node, inputs: &[&Fact]) -> Result<Vec<Fact>> {
             let channels = |fact: &Fact| fact.shape.as_ref().and_then(|s| s.get(1).cloned());
             let (out, inner) = (channels(dy), channels(x));
             let kernel = Window::of(node, None)?.kernel.into_iter().map(Dim::Known);
-            let weights = out.clone().zip(inner).map(|(out, inner)| [out, inner].into_iter().chain(kernel).collect());
+            let weights =
+                out.clone().zip(inner).map(|(out, inner)| [out, inner].into_iter().chain(kernel).collect());
             let fact = |shape| Fact { dtype: x.dtype, shape, ..Fact::default() };
             vec![fact(weights), fact(out.map(|out| vec![out]))]
         }

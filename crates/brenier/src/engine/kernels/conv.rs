@@ -33,12 +33,24 @@ pub(super) struct Conv {
     direction: Direction,
     planes: Planes,
     weights: Vec<f32>,
+    /// Whether the weights are the same in every run.
+    fixed: bool,
     results: Vec<f32>,
 }
 
 impl Conv {
     pub(super) fn new(window: Window, direction: Direction) -> Conv {
-        Conv { window, direction, planes: Planes::default(), weights: Vec::new(), results: Vec::new() }
+        let (planes, weights, results) = (Planes::default(), Vec::new(), Vec::new());
+        Conv { window, direction, planes, weights, fixed: false, results }
+    }
+
+    /// Weights that are the same in every run.
+    pub(super) fn fix_weights(&mut self, w: Input) {
+        if let &[a, b, ..] = w.shape {
+            let (out, inner) = self.channels(a, b);
+            self.pack(w.data, out, inner);
+            self.fixed = true;
+        }
     }
 
     /// The shape of the result for an image and weights of these shapes.
@@ -60,11 +72,19 @@ impl Conv {
         }
     }
 
-    pub(super) fn run(&mut self, x: Input, w: Input, bias: Option<&[f32]>, y: &mut [f32]) -> Result<(), Misfit> {
+    pub(super) fn run(
+        &mut self,
+        x: Input,
+        w: Input,
+        bias: Option<&[f32]>,
+        y: &mut [f32],
+    ) -> Result<(), Misfit> {
         let (&[rows, inner, height, width], &[a, b, ..]) = (x.shape, w.shape) else { return Err(Misfit) };
         let grid = Grid::new(&self.window, [height, width]).ok_or(Misfit)?;
         let (out, _) = self.channels(a, b);
-        self.pack(w.data, out, inner);
+        if !self.fixed {
+            self.pack(w.data, out, inner);
+        }
         let images = grid.images(rows);
         self.planes.prepare(&grid, images, inner);
         let offsets = grid.offsets();
@@ -133,7 +153,8 @@ impl SimdOp for Sums<'_> {
         let weights = TILE * self.inner * self.offsets.len();
         for place in (0..self.span).step_by(3 * lanes) {
             let x = &self.x[place..];
-            let tiles = self.weights.chunks_exact(weights).zip(self.results.chunks_exact_mut(TILE * self.length));
+            let tiles =
+                self.weights.chunks_exact(weights).zip(self.results.chunks_exact_mut(TILE * self.length));
             for (weights, results) in tiles {
                 let results = &mut results[place..];
                 let image = (x, self.length, self.inner, self.offsets);

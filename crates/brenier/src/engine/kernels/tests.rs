@@ -119,9 +119,8 @@ impl Case {
         let place = |[n, c]: [usize; 2], [r, q]: [usize; 2], channels: usize, [h, w]: [usize; 2]| {
             ((n * channels + c) * h + r) * w + q
         };
-        let mut y: Vec<f64> = (0..dy.data.len())
-            .map(|i| f64::from(bias.data[i / (tall * wide) % self.out]))
-            .collect();
+        let mut y: Vec<f64> =
+            (0..dy.data.len()).map(|i| f64::from(bias.data[i / (tall * wide) % self.out])).collect();
         let mut dx = vec![0.0; x.data.len()];
         let mut dw = vec![0.0; w.data.len()];
         self.products(|[n, o, i], [r, c], [h, v], [a, b]| {
@@ -160,15 +159,8 @@ fn convolutions_and_their_gradients_are_the_sums_that_define_them() {
         Case::random(&mut rng).check(&mut rng);
     }
     // More images than a plane holds, not a multiple of it; an image larger than a plane.
-    let same = |rows, size| Case {
-        rows,
-        inner: 5,
-        out: 9,
-        size,
-        kernel: [3, 3],
-        dilations: [1, 1],
-        pads: [1; 4],
-    };
+    let same =
+        |rows, size| Case { rows, inner: 5, out: 9, size, kernel: [3, 3], dilations: [1, 1], pads: [1; 4] };
     for case in [same(39, [8, 8]), same(7, [16, 16]), same(2, [40, 50])] {
         case.check(&mut rng);
     }
@@ -177,15 +169,8 @@ fn convolutions_and_their_gradients_are_the_sums_that_define_them() {
 #[test]
 fn an_example_is_computed_to_the_same_bits_in_any_company() {
     let mut rng = ChaCha8Rng::seed_from_u64(1);
-    let case = Case {
-        rows: 37,
-        inner: 3,
-        out: 4,
-        size: [8, 8],
-        kernel: [3, 3],
-        dilations: [1, 1],
-        pads: [1; 4],
-    };
+    let case =
+        Case { rows: 37, inner: 3, out: 4, size: [8, 8], kernel: [3, 3], dilations: [1, 1], pads: [1; 4] };
     let (x, w) = (Array::random(&[37, 3, 8, 8], &mut rng), Array::random(&[4, 3, 3, 3], &mut rng));
     let mut kernel = Kernel::of(&case.node(fused::CONV, case.pads)).unwrap();
     let all = run(&mut kernel, &[&x, &w]).unwrap();
@@ -233,7 +218,8 @@ fn normalisations_and_their_gradients_agree_with_the_formula_and_its_differences
             let gain = Array::random(&[shape[1], 1, 1], &mut rng);
             let (bias, dy) = (Array::random(&[shape[1], 1, 1], &mut rng), Array::random(&shape, &mut rng));
             let silu = activation == fused::SILU;
-            let of = |parts: &[Vec<f64>; 3]| normalised(&parts[0], &shape, groups, &parts[1], &parts[2], silu);
+            let of =
+                |parts: &[Vec<f64>; 3]| normalised(&parts[0], &shape, groups, &parts[1], &parts[2], silu);
             let parts = [wide(&x), wide(&gain), wide(&bias)];
             let mut kernel = Kernel::of(&norm(fused::GROUP_NORM, groups as i64, activation)).unwrap();
             assert_close(&run(&mut kernel, &[&x, &gain, &bias]).unwrap()[0].data, &of(&parts), &what);
@@ -259,15 +245,8 @@ fn normalisations_and_their_gradients_agree_with_the_formula_and_its_differences
 #[test]
 fn shapes_that_do_not_fit_are_refused() {
     let mut rng = ChaCha8Rng::seed_from_u64(3);
-    let case = Case {
-        rows: 1,
-        inner: 2,
-        out: 3,
-        size: [4, 4],
-        kernel: [3, 3],
-        dilations: [1, 1],
-        pads: [0; 4],
-    };
+    let case =
+        Case { rows: 1, inner: 2, out: 3, size: [4, 4], kernel: [3, 3], dilations: [1, 1], pads: [0; 4] };
     let mut conv = Kernel::of(&case.node(fused::CONV, case.pads)).unwrap();
     let mut of = |x: &[usize], w: &[usize]| {
         run(&mut conv, &[&Array::random(x, &mut rng), &Array::random(w, &mut rng)]).is_err()

@@ -1,4 +1,5 @@
-//! Engines run graphs. Brenier has none of its own: it hands graphs to engines that exist.
+//! Engines run graphs. Brenier has none of its own: it hands graphs to engines that exist, and has kernels for the few
+//! operators that they are slow at (see [`Kernels`]).
 //!
 //! - [`Rten`]: pure Rust, built in, 32-bit floats on the CPU.
 //! - [`OnnxRuntime`]: a shared library found at run time, 32- and 64-bit floats, CPU and GPU.

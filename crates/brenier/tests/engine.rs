@@ -11,7 +11,7 @@ use brenier::engine::{
 };
 use common::engines;
 use ndarray::{Array, ArrayD, Axis, Dimension, IxDyn, array};
-use onnx_grad::{DType, Dim, Graph, Model, Node, TensorData, ValueInfo, WeightGradient};
+use onnx_grad::{DType, Dim, Graph, Model, Node, TensorData, ValueInfo, WeightGradient, fused};
 
 fn ort() -> Option<Arc<dyn Engine>> {
     engines().into_iter().nth(1)
@@ -488,6 +488,59 @@ fn an_op_that_the_engine_lacks_is_named() {
         let start = format!("{} cannot load the model: at node 'y' (Frobnicate), ", engine.name());
         assert!(message.starts_with(&start), "{message}");
         assert!(!message.contains('\n'), "{message}");
+    }
+}
+
+/// A graph with a convolution that a kernel computes, between parts for the engine; its image may have any size.
+fn with_a_kernel() -> Model {
+    let conv = Node { domain: fused::DOMAIN.to_string(), ..Node::new(fused::CONV, &["n", "w"], &["c"]) }
+        .with("kernel_shape", vec![3i64, 3])
+        .with("dilations", vec![1i64, 1])
+        .with("pads", vec![0i64; 4]);
+    let nodes = vec![
+        Node::new("Neg", &["x"], &["n"]),
+        conv,
+        Node::new("Relu", &["c"], &["r"]),
+        // What one stage made, another takes long after, and the caller as well.
+        Node::new("ReduceMax", &["n"], &["m"]).with("keepdims", 1i64),
+        Node::new("Add", &["r", "m"], &["y"]),
+    ];
+    let mut model = graph(&[2, 5, 4], &[("w", weight(1, &[3, 2, 3, 3]))], nodes);
+    model.graph.inputs[0].shape = Some(["N", "C", "H", "W"].map(Dim::from).to_vec());
+    model.graph.outputs.push(ValueInfo { name: "n".to_string(), dtype: DType::F32, shape: None });
+    model
+}
+
+#[test]
+fn kernels_run_between_parts_of_a_graph() {
+    let model = with_a_kernel();
+    let x = rows(2, 3, &[2, 5, 4]);
+    // The same with ONNX's own convolution.
+    let mut plain = model.clone();
+    plain.graph.nodes[1].domain.clear();
+    for engine in engines() {
+        let inputs = [("x", (&x).into())];
+        let found = engine.load(&model).unwrap().run(&inputs).unwrap();
+        let expected = ort().map(|ort| ort.load(&plain).unwrap().run(&inputs).unwrap());
+        let expected = expected.unwrap_or_else(|| engine.load(&plain).unwrap().run(&inputs).unwrap());
+        assert_eq!(found[1], (-&x).into(), "{}", engine.name());
+        for (found, expected) in found.iter().zip(&expected) {
+            let (Tensor::F32(found), Tensor::F32(expected)) = (found, expected) else { panic!("no floats") };
+            assert_eq!(found.shape(), expected.shape());
+            let gap = (found - expected).mapv(f32::abs).into_iter().fold(0.0, f32::max);
+            assert!(gap < 1e-5, "{}: {gap}", engine.name());
+        }
+    }
+}
+
+#[test]
+fn a_kernel_whose_inputs_do_not_fit_is_named() {
+    for engine in engines() {
+        let x = rows(1, 1, &[2, 2, 4]);
+        let message = message(engine.load(&with_a_kernel()).unwrap().run(&[("x", (&x).into())]));
+        let start = format!("{} failed on inputs x: float32[1, 2, 2, 4]: at node 'c' (Conv), ", engine.name());
+        assert!(message.starts_with(&start), "{message}");
+        assert!(message.ends_with("do not fit: [1, 2, 2, 4], [3, 2, 3, 3]"), "{message}");
     }
 }
 

@@ -235,7 +235,8 @@ impl Node {
             "" => self.wanted_outputs().next().unwrap_or("?"),
             name => name,
         };
-        if self.is_standard() {
+        // Fused operators are called as what they stand for: no file has their domain.
+        if self.is_standard() || self.domain == crate::fused::DOMAIN {
             format!("'{name}' ({})", self.op)
         } else {
             format!("'{name}' ({}::{})", self.domain, self.op)

@@ -34,9 +34,11 @@ pub(super) struct Input<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Misfit;
 
-impl std::fmt::Display for Misfit {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("the shapes of its inputs do not fit")
+impl Misfit {
+    /// The sentence for a node whose inputs have these shapes.
+    pub(super) fn told(self, shapes: &[&[usize]]) -> String {
+        let shapes: Vec<String> = shapes.iter().map(|shape| format!("{shape:?}")).collect();
+        format!("the shapes of its inputs do not fit: {}", shapes.join(", "))
     }
 }
 

@@ -7,7 +7,7 @@ use ::ort::operator::{
 use ::ort::value::{TensorElementType, ValueRef};
 use onnx_grad::{Attribute, Node, fused};
 
-use super::kernels::{Input, Kernel};
+use super::kernels::{Input, Kernel, Misfit};
 
 /// The domain with all fused operators.
 pub(super) fn domain() -> ::ort::Result<OperatorDomain> {
@@ -69,7 +69,6 @@ struct Compute {
 
 impl OrtKernel for Compute {
     fn compute(&mut self, context: &ComputeContext) -> ::ort::Result<()> {
-        let misfit = |e: super::kernels::Misfit| ::ort::Error::new(e.to_string());
         let mut values: Vec<ValueRef<'_>> = Vec::new();
         for i in 0..context.num_inputs()? {
             values.extend(context.input(i)?);
@@ -81,9 +80,10 @@ impl OrtKernel for Compute {
             inputs.push((shape, data));
         }
         let shapes: Vec<&[usize]> = inputs.iter().map(|(shape, _)| shape.as_slice()).collect();
-        let shapes = self.kernel.shapes(&shapes).map_err(misfit)?;
-        let mut results = Vec::with_capacity(shapes.len());
-        for (i, shape) in shapes.into_iter().enumerate() {
+        let misfit = |e: Misfit| ::ort::Error::new(e.told(&shapes));
+        let wanted = self.kernel.shapes(&shapes).map_err(misfit)?;
+        let mut results = Vec::with_capacity(wanted.len());
+        for (i, shape) in wanted.iter().enumerate() {
             let value = context.output(i, shape.iter().map(|&size| size as i64).collect::<Vec<i64>>())?;
             results.push(value.ok_or_else(|| ::ort::Error::new("an output has no memory"))?);
         }

@@ -8,7 +8,7 @@ use onnx_grad::{Attribute, DType, Graph, Model, fused};
 use rten_tensor::Layout;
 
 use super::rten_quirks::{merge_outputs, spell_out};
-use super::rten_stages::{Bench, Staged, Stopped};
+use super::rten_stages::{Staged, Stopped, Workbench};
 use super::signature::Signature;
 use super::{Engine, Kernels, Program, Tensor, TensorView, WeightGradient};
 use crate::error::{Error, Result};
@@ -72,8 +72,8 @@ impl Engine for Rten {
             .map(|_| {
                 let pool = Arc::new(ThreadPool::with_num_threads(1));
                 let options = RunOptions::default().with_thread_pool(Some(Arc::clone(&pool)));
-                let bench = Bench::new(&shared.staged, options);
-                Box::new(RtenProgram { shared: Arc::clone(&shared), pool, bench }) as Box<dyn Program>
+                let workbench = Workbench::new(&shared.staged, options);
+                Box::new(RtenProgram { shared: Arc::clone(&shared), pool, workbench }) as Box<dyn Program>
             })
             .collect())
     }
@@ -90,7 +90,7 @@ struct Shared {
 struct RtenProgram {
     shared: Arc<Shared>,
     pool: Arc<ThreadPool>,
-    bench: Bench,
+    workbench: Workbench,
 }
 
 impl Program for RtenProgram {
@@ -106,8 +106,8 @@ impl Program for RtenProgram {
             reason,
         };
         // All stages on one thread of the pool: going there takes as long as a small stage.
-        let bench = &mut self.bench;
-        let outputs = self.pool.run(|| bench.run(staged, values));
+        let workbench = &mut self.workbench;
+        let outputs = self.pool.run(|| workbench.run(staged, values));
         let outputs = outputs
             .map_err(|Stopped { node, reason }| failed(node.and_then(|n| signature.node_in(&n)), reason))?;
         let mut tensors: Vec<Option<Value>> = outputs.into_iter().map(Some).collect();

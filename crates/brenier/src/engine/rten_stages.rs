@@ -20,7 +20,7 @@ use crate::error::Result;
 /// Values have numbers while stages run.
 type Slot = usize;
 
-/// The stages of a model, loaded. Several threads may run them at once, each with its own [`Bench`].
+/// The stages of a model, loaded. Several threads may run them at once, each with its own [`Workbench`].
 pub(super) struct Staged {
     stages: Vec<Loaded>,
     /// What each stage is the last to use, apart from outputs.
@@ -34,7 +34,7 @@ pub(super) struct Staged {
 
 enum Loaded {
     Part {
-        model: ::rten::Model,
+        model: Box<::rten::Model>,
         inputs: Vec<(NodeId, Slot)>,
         outputs: Vec<NodeId>,
         /// The value that each slot gets, among the outputs.
@@ -129,18 +129,18 @@ fn part(
     let inputs = inputs.iter().map(|v| Ok((find(&v.name)?, slot(&v.name)))).collect::<Result<_>>()?;
     let outputs = outputs.iter().map(|v| find(&v.name)).collect::<Result<_>>()?;
     let given = wanted.into_iter().zip(places).collect();
-    Ok(Loaded::Part { model, inputs, outputs, given })
+    Ok(Loaded::Part { model: Box::new(model), inputs, outputs, given })
 }
 
 /// What one thread needs to run stages: its kernels, and memory to use again.
-pub(super) struct Bench {
+pub(super) struct Workbench {
     options: RunOptions,
     kernels: Vec<Option<Kernel>>,
     memory: Memory,
 }
 
-impl Bench {
-    pub(super) fn new(staged: &Staged, options: RunOptions) -> Bench {
+impl Workbench {
+    pub(super) fn new(staged: &Staged, options: RunOptions) -> Workbench {
         let kernel = |stage: &Loaded| {
             let Loaded::Kernel { node, inputs, .. } = stage else { return None };
             let mut kernel = Kernel::of(node)?;
@@ -150,7 +150,7 @@ impl Bench {
             }
             Some(kernel)
         };
-        Bench { options, kernels: staged.stages.iter().map(kernel).collect(), memory: Memory::default() }
+        Workbench { options, kernels: staged.stages.iter().map(kernel).collect(), memory: Memory::default() }
     }
 
     /// Runs all stages and returns the model's outputs.
@@ -254,13 +254,13 @@ fn run_kernel(
         .map(|((shape, _), tensor)| Input { shape, data: tensor.data() })
         .collect();
     let shapes: Vec<&[usize]> = arrays.iter().map(|array| array.shape).collect();
-    let shapes = kernel.shapes(&shapes).map_err(|e| e.to_string())?;
-    let mut results: Vec<Vec<f32>> = shapes.iter().map(|shape| memory.take(shape.iter().product())).collect();
+    let wanted = kernel.shapes(&shapes).map_err(|e| e.told(&shapes))?;
+    let mut results: Vec<Vec<f32>> = wanted.iter().map(|shape| memory.take(shape.iter().product())).collect();
     let mut outputs: Vec<&mut [f32]> = results.iter_mut().map(Vec::as_mut_slice).collect();
-    kernel.run(&arrays, &mut outputs).map_err(|e| e.to_string())?;
+    kernel.run(&arrays, &mut outputs).map_err(|e| e.told(&shapes))?;
     let value =
         |(shape, data): (Vec<usize>, Vec<f32>)| Value::from_shape(&shape, data).map_err(|e| e.to_string());
-    shapes.into_iter().zip(results).map(value).collect()
+    wanted.into_iter().zip(results).map(value).collect()
 }
 
 /// Memory that is not in use: asking the system for it and giving it back takes as long as using it.

@@ -12,7 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use onnx_grad::shapes::Facts;
-use onnx_grad::{Cost, Graph, Model, grad, lower};
+use onnx_grad::{Cost, Graph, Model, fused, grad, lower};
 
 pub(crate) use mutate::mutated;
 
@@ -61,6 +61,9 @@ pub(crate) fn exercise(bytes: &[u8]) -> Reached {
     assert!(rewritten(&model) == model.to_bytes(), "reading and writing again changed the model");
     if let Ok(lowered) = lower(&model.graph, &[]) {
         survives_writing(&Model { graph: lowered, ..model.clone() });
+    }
+    if let Ok(fused) = fused::fuse(&model.graph) {
+        fused.validate().unwrap();
     }
     match gradient(&model.graph) {
         Some(gradient) => {

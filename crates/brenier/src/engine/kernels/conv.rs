@@ -11,7 +11,7 @@
 use rten_simd::ops::{BitOps, NumOps};
 use rten_simd::{Isa, SimdOp};
 
-use super::planes::{Grid, Planes, Window, take_results};
+use super::planes::{Grid, Planes, Side, Window, take_results};
 use super::{Input, Misfit};
 
 /// Channels that are computed together, where a machine has registers for them.
@@ -93,7 +93,7 @@ impl Conv {
         let (area, places) = (height * width, grid.places[0] * grid.places[1]);
         let chunks = x.data.chunks(images * inner * area).zip(y.chunks_mut(images * out * places));
         for (images, y) in chunks {
-            self.planes.fill_inputs(images, inner);
+            self.planes.fill(Side::Input, images, inner);
             let sums = Sums {
                 x: self.planes.data(),
                 length,

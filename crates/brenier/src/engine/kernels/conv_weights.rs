@@ -11,7 +11,7 @@ use rten_simd::ops::{BitOps, NumOps};
 use rten_simd::{Isa, SimdOp};
 use rten_vecmath::Sum;
 
-use super::planes::{Grid, Planes, Window};
+use super::planes::{Grid, Planes, Side, Window};
 use super::{Input, Misfit};
 
 /// Channels of either side that are computed together.
@@ -62,8 +62,8 @@ impl ConvWeights {
                 self.gradients = Planes::default();
                 self.gradients.prepare(&grid, images, TILE * tiles_out);
             }
-            self.images.fill_inputs(x, inner);
-            self.gradients.fill_results(dy, out);
+            self.images.fill(Side::Input, x, inner);
+            self.gradients.fill(Side::Result, dy, out);
             let products = Products {
                 x: self.images.data(),
                 dy: self.gradients.data(),

@@ -100,21 +100,33 @@ impl Grid {
         (0..kernel[0]).flat_map(row).collect()
     }
 
-    /// Where the rows of an image's input are.
-    fn input_rows(&self, image: usize) -> impl Iterator<Item = Range<usize>> {
-        let [top, left] = self.window.before;
-        self.rows(image * self.image + top * self.wide + left, self.size)
+    /// Height and width of one side.
+    fn size(&self, side: Side) -> [usize; 2] {
+        match side {
+            Side::Input => self.size,
+            Side::Result => self.places,
+        }
     }
 
-    /// Where the rows of an image's result are.
-    fn result_rows(&self, image: usize) -> impl Iterator<Item = Range<usize>> {
-        self.rows(image * self.image, self.places)
-    }
-
-    fn rows(&self, first: usize, [height, width]: [usize; 2]) -> impl Iterator<Item = Range<usize>> {
-        let wide = self.wide;
+    /// Where the rows of one side of an image are.
+    fn rows(&self, side: Side, image: usize) -> impl Iterator<Item = Range<usize>> {
+        let [top, left] = match side {
+            Side::Input => self.window.before,
+            Side::Result => [0, 0],
+        };
+        let ([height, width], wide) = (self.size(side), self.wide);
+        let first = image * self.image + top * wide + left;
         (0..height).map(move |row| first + row * wide..first + row * wide + width)
     }
+}
+
+/// What a plane holds.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Side {
+    /// What a convolution sees.
+    Input,
+    /// What it makes, or what has its shape: the gradient.
+    Result,
 }
 
 /// Planes that are zero wherever nothing is written.
@@ -136,25 +148,14 @@ impl Planes {
         *self = Planes { grid: Some(grid.clone()), length, data: vec![0.0; count] };
     }
 
-    /// The inputs of some images, `[images, channels, height, width]`.
-    pub(super) fn fill_inputs(&mut self, images: &[f32], channels: usize) {
+    /// Fills in one side of some images, `[images, channels, height, width]`.
+    pub(super) fn fill(&mut self, side: Side, images: &[f32], channels: usize) {
         let Planes { grid: Some(grid), length, data } = self else { return };
-        let area = grid.size[0] * grid.size[1];
-        for (i, from) in images.chunks_exact(area).enumerate() {
+        let [height, width] = grid.size(side);
+        for (i, from) in images.chunks_exact(height * width).enumerate() {
             let plane = &mut data[i % channels * *length..][..*length];
-            let rows = grid.input_rows(i / channels);
-            rows.zip(from.chunks_exact(grid.size[1])).for_each(|(to, row)| plane[to].copy_from_slice(row));
-        }
-    }
-
-    /// The results of some images, or what has their shape: their gradients.
-    pub(super) fn fill_results(&mut self, images: &[f32], channels: usize) {
-        let Planes { grid: Some(grid), length, data } = self else { return };
-        let area = grid.places[0] * grid.places[1];
-        for (i, from) in images.chunks_exact(area).enumerate() {
-            let plane = &mut data[i % channels * *length..][..*length];
-            let rows = grid.result_rows(i / channels);
-            rows.zip(from.chunks_exact(grid.places[1])).for_each(|(to, row)| plane[to].copy_from_slice(row));
+            let rows = grid.rows(side, i / channels).zip(from.chunks_exact(width));
+            rows.for_each(|(to, row)| plane[to].copy_from_slice(row));
         }
     }
 
@@ -178,7 +179,7 @@ pub(super) fn take_results(
         let (image, channel) = (i / channels, i % channels);
         let plane = &planes[channel * length..][..length];
         let shift = bias.map_or(0.0, |bias| bias[channel]);
-        for (from, row) in grid.result_rows(image).zip(to.chunks_exact_mut(grid.places[1])) {
+        for (from, row) in grid.rows(Side::Result, image).zip(to.chunks_exact_mut(grid.places[1])) {
             row.iter_mut().zip(&plane[from]).for_each(|(to, from)| *to = from + shift);
         }
     }

@@ -63,7 +63,7 @@ pub(crate) fn exercise(bytes: &[u8]) -> Reached {
         survives_writing(&Model { graph: lowered, ..model.clone() });
     }
     if let Ok(fused) = fused::fuse(&model.graph) {
-        fused.validate().unwrap();
+        fused.validate().expect("what was fused is valid");
     }
     match gradient(&model.graph) {
         Some(gradient) => {

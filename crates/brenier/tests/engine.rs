@@ -538,7 +538,8 @@ fn a_kernel_whose_inputs_do_not_fit_is_named() {
     for engine in engines() {
         let x = rows(1, 1, &[2, 2, 4]);
         let message = message(engine.load(&with_a_kernel()).unwrap().run(&[("x", (&x).into())]));
-        let start = format!("{} failed on inputs x: float32[1, 2, 2, 4]: at node 'c' (Conv), ", engine.name());
+        let start =
+            format!("{} failed on inputs x: float32[1, 2, 2, 4]: at node 'c' (Conv), ", engine.name());
         assert!(message.starts_with(&start), "{message}");
         assert!(message.ends_with("do not fit: [1, 2, 2, 4], [3, 2, 3, 3]"), "{message}");
     }

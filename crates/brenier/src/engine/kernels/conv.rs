@@ -148,59 +148,84 @@ impl SimdOp for Sums<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn eval<I: Isa>(self, isa: I) {
-        let lanes = isa.f32().len();
-        let weights = TILE * self.inner * self.offsets.len();
-        for place in (0..self.span).step_by(3 * lanes) {
-            let x = &self.x[place..];
-            let tiles =
-                self.weights.chunks_exact(weights).zip(self.results.chunks_exact_mut(TILE * self.length));
-            for (weights, results) in tiles {
-                let results = &mut results[place..];
-                let image = (x, self.length, self.inner, self.offsets);
-                // Sums of eight channels take 24 registers of the 32 that machines with long vectors have.
-                if lanes >= 16 {
-                    tile::<I, 8>(isa, image, weights, 0, results);
-                } else {
-                    tile::<I, 4>(isa, image, weights, 0, results);
-                    tile::<I, 4>(isa, image, weights, 4, results);
-                }
+    fn eval<I: Isa>(mut self, isa: I) {
+        let step = 3 * isa.f32().len();
+        let tiles = self.results.len() / (TILE * self.length);
+        // What is larger is gone through once.
+        if self.weights.len() > self.x.len() {
+            for tile in 0..tiles {
+                (0..self.span).step_by(step).for_each(
+                    #[inline(always)]
+                    |place| self.at(isa, tile, place),
+                );
+            }
+        } else {
+            for place in (0..self.span).step_by(step) {
+                (0..tiles).for_each(
+                    #[inline(always)]
+                    |tile| self.at(isa, tile, place),
+                );
             }
         }
     }
 }
 
-/// Three vectors of places for `O` channels, from the channel `first` of a tile on.
-#[inline(always)]
-fn tile<I: Isa, const O: usize>(
-    isa: I,
-    (x, length, inner, offsets): (&[f32], usize, usize, &[usize]),
-    weights: &[f32],
-    first: usize,
-    results: &mut [f32],
-) {
-    let ops = isa.f32();
-    let lanes = ops.len();
-    let mut sums = [[ops.zero(); 3]; O];
-    let mut weights = weights.chunks_exact(TILE);
-    for i in 0..inner {
-        let plane = &x[i * length..];
-        for &offset in offsets {
-            let Some(weights) = weights.next() else { return };
-            let weights = &weights[first..first + O];
-            let image = ops.load_many::<3>(&plane[offset..offset + 3 * lanes]);
-            for o in 0..O {
-                let weight = ops.splat(weights[o]);
-                for v in 0..3 {
-                    sums[o][v] = ops.mul_add(image[v], weight, sums[o][v]);
+impl Sums<'_> {
+    /// Up to three vectors of places for the channels of a tile.
+    #[inline(always)]
+    fn at<I: Isa>(&mut self, isa: I, tile: usize, place: usize) {
+        let lanes = isa.f32().len();
+        match (self.span - place).div_ceil(lanes) {
+            1 => self.vectors::<I, 1>(isa, tile, place),
+            2 => self.vectors::<I, 2>(isa, tile, place),
+            _ => self.vectors::<I, 3>(isa, tile, place),
+        }
+    }
+
+    #[inline(always)]
+    fn vectors<I: Isa, const V: usize>(&mut self, isa: I, tile: usize, place: usize) {
+        // Sums of eight channels take 24 registers of the 32 that machines with long vectors have.
+        if isa.f32().len() >= 16 {
+            self.sums::<I, V, 8>(isa, tile, 0, place);
+        } else {
+            self.sums::<I, V, 4>(isa, tile, 0, place);
+            self.sums::<I, V, 4>(isa, tile, 4, place);
+        }
+    }
+
+    /// `V` vectors of places for `O` channels, from the channel `first` of a tile on.
+    #[inline(always)]
+    fn sums<I: Isa, const V: usize, const O: usize>(
+        &mut self,
+        isa: I,
+        tile: usize,
+        first: usize,
+        place: usize,
+    ) {
+        let ops = isa.f32();
+        let lanes = ops.len();
+        let mut sums = [[ops.zero(); V]; O];
+        let count = TILE * self.inner * self.offsets.len();
+        let mut weights = self.weights[tile * count..][..count].chunks_exact(TILE);
+        for i in 0..self.inner {
+            let plane = &self.x[i * self.length + place..];
+            for &offset in self.offsets {
+                let Some(weights) = weights.next() else { return };
+                let weights = &weights[first..first + O];
+                let image = ops.load_many::<V>(&plane[offset..offset + V * lanes]);
+                for o in 0..O {
+                    let weight = ops.splat(weights[o]);
+                    for v in 0..V {
+                        sums[o][v] = ops.mul_add(image[v], weight, sums[o][v]);
+                    }
                 }
             }
         }
-    }
-    for o in 0..O {
-        let results = &mut results[(first + o) * length..][..3 * lanes];
-        for v in 0..3 {
-            ops.store(sums[o][v], &mut results[v * lanes..(v + 1) * lanes]);
+        for o in 0..O {
+            let results = &mut self.results[(tile * TILE + first + o) * self.length + place..][..V * lanes];
+            for v in 0..V {
+                ops.store(sums[o][v], &mut results[v * lanes..(v + 1) * lanes]);
+            }
         }
     }
 }

@@ -1,13 +1,13 @@
 """Cuts the images of the demo out of Fashion-MNIST: subset.py FOLDER-WITH-FASHION-MNIST
 
-The first 3,000 training images and the first 100 test images, with their labels, as IDX files beside this script.
+The first 2,600 training images and the first 100 test images, with their labels, as IDX files beside this script.
 """
 
 import gzip
 import sys
 from pathlib import Path
 
-KEPT = {"train": 3000, "t10k": 100}
+KEPT = {"train": 2600, "t10k": 100}
 
 here = Path(__file__).parent
 source = Path(sys.argv[1])

@@ -9,7 +9,7 @@ macro_rules! fashion {
     };
 }
 
-/// Fashion-MNIST images, the first 3,000 to train on and the first 100 that are held out, with their labels.
+/// Fashion-MNIST images, the first 2,600 to train on and the first 100 that are held out, with their labels.
 pub(crate) const IMAGES: [Asset; 5] = [
     fashion!("classes.txt"),
     fashion!("train-images-idx3-ubyte.gz"),

@@ -19,7 +19,7 @@ use crate::progress::StopKey;
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:
   brenier demo                      with the flows that are in the program; less than a minute
-  brenier demo --from-scratch       trains everything first, on 3,000 embedded images; about 10 minutes
+  brenier demo --from-scratch       trains everything first, on 2,600 embedded images; about 10 minutes
   brenier demo -o somewhere")]
 pub(crate) struct Demo {
     /// The folder that everything is written to
@@ -81,7 +81,7 @@ pub(crate) fn run(demo: &Demo) -> Result<()> {
 /// Trains everything, in runs that go on where they were stopped.
 fn train(folder: &Path) -> Result<[PathBuf; 3]> {
     print_progress(
-        "Training on 3,000 images takes about 10 minutes on two cores. Expect a classifier that is right three times \
+        "Training on 2,600 images takes about 10 minutes on two cores. Expect a classifier that is right three times \
          in four, and samples that are clothes, if blurred ones. Ctrl-C stops; the same command goes on.",
     );
     let images = folder.join("images");

@@ -26,8 +26,8 @@ pub(super) struct Staged {
     /// What each stage is the last to use, apart from outputs.
     last_used: Vec<Vec<Slot>>,
     inputs: BTreeMap<String, Slot>,
-    /// What kernels take from the model itself.
-    constants: Vec<(Slot, TensorData, Vec<f32>)>,
+    /// What kernels take from the model itself: shapes and numbers.
+    constants: Vec<(Slot, Vec<usize>, Vec<f32>)>,
     outputs: Vec<Slot>,
     slots: usize,
 }
@@ -85,8 +85,8 @@ impl Staged {
             });
         }
         let outputs: Vec<Slot> = model.graph.outputs.iter().map(|v| slot(&v.name)).collect();
-        let constants =
-            constants.into_iter().map(|(slot, data)| (slot, data.clone(), data.to_f32())).collect();
+        let numbers = |(slot, data): (Slot, TensorData)| (slot, data.shape().to_vec(), data.to_f32());
+        let constants = constants.into_iter().map(numbers).collect();
         let mut last_used: Vec<Vec<Slot>> = vec![Vec::new(); stages.len()];
         let mut seen = outputs.clone();
         for (stage, last) in stages.iter().zip(&mut last_used).rev() {
@@ -144,9 +144,9 @@ impl Workbench {
         let kernel = |stage: &Loaded| {
             let Loaded::Kernel { node, inputs, .. } = stage else { return None };
             let mut kernel = Kernel::of(node)?;
-            for (slot, data, numbers) in &staged.constants {
+            for (slot, shape, numbers) in &staged.constants {
                 let places = (0..inputs.len()).filter(|&i| inputs[i] == *slot);
-                places.for_each(|i| kernel.fix(i, Input { shape: data.shape(), data: numbers }));
+                places.for_each(|i| kernel.fix(i, Input { shape, data: numbers }));
             }
             Some(kernel)
         };
@@ -166,8 +166,8 @@ impl Workbench {
                 values[slot] = Some(value);
             }
         }
-        for (slot, data, numbers) in &staged.constants {
-            values[*slot] = ValueView::from_shape(data.shape(), numbers.as_slice()).ok().map(Into::into);
+        for (slot, shape, numbers) in &staged.constants {
+            values[*slot] = ValueView::from_shape(shape, numbers.as_slice()).ok().map(Into::into);
         }
         for ((stage, last), kernel) in staged.stages.iter().zip(&staged.last_used).zip(&mut self.kernels) {
             match stage {

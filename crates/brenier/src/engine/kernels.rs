@@ -1,4 +1,4 @@
-//! Kernels of our own for what training spends its time on.
+//! Kernels of our own for what training spends its time on, and RTen's explanations of images.
 //!
 //! Engines are made for inference: weights that change with every run, gradients of weights, and a normalisation whose
 //! gradient is a dozen passes over memory are not what they are fast at. The operators of [`onnx_grad::fused`] stand for

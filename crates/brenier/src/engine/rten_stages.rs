@@ -219,7 +219,9 @@ fn run_part(
         // What follows the node's name, as in: operator "..." failed: incompatible shapes.
         let message = e.to_string();
         let reason = message.split_once(" failed: ").map_or(message.as_str(), |(_, reason)| reason);
-        let node = e.node_path().into_iter().flatten().next().map(|name| name.to_string());
+        // From the outermost node to the one inside a body; the first that has a number of ours is told.
+        let path: Vec<String> = e.node_path().into_iter().flatten().map(|name| name.to_string()).collect();
+        let node = (!path.is_empty()).then(|| path.join("/"));
         Stopped { node, reason: reason.to_string() }
     })
 }

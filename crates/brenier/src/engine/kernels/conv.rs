@@ -11,7 +11,7 @@
 use rten_simd::ops::{BitOps, NumOps};
 use rten_simd::{Isa, SimdOp};
 
-use super::planes::{Grid, Planes, Side, Window, take_results};
+use super::planes::{Grid, KEPT, Planes, Side, Window, take_results};
 use super::{Input, Misfit};
 
 /// Channels that are computed together, where a machine has registers for them.
@@ -105,6 +105,10 @@ impl Conv {
             };
             sums.dispatch();
             take_results(&self.results, length, &grid, out, bias, y);
+        }
+        self.planes.give_back();
+        if self.results.len() > KEPT {
+            self.results = Vec::new();
         }
         Ok(())
     }
@@ -227,5 +231,27 @@ impl Sums<'_> {
                 ops.store(sums[o][v], &mut results[v * lanes..(v + 1) * lanes]);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_large_image_needs_is_given_back() {
+        let window = Window { kernel: [1, 1], dilations: [1, 1], before: [0, 0], after: [0, 0] };
+        let mut conv = Conv::new(window, Direction::Forward);
+        let mut kept = |side: usize| {
+            let (x, mut y) = (vec![1.0; side * side], vec![0.0; side * side]);
+            let (x, w) =
+                (Input { shape: &[1, 1, side, side], data: &x }, Input { shape: &[1; 4], data: &[2.0] });
+            conv.run(x, w, None, &mut y).unwrap();
+            assert!(y.iter().all(|&v| v == 2.0));
+            (!conv.planes.data().is_empty(), !conv.results.is_empty())
+        };
+        assert_eq!(kept(8), (true, true));
+        assert_eq!(kept(1100), (false, false));
+        assert_eq!(kept(8), (true, true));
     }
 }

@@ -78,6 +78,8 @@ impl ConvWeights {
                 *db += Sum::new(plane).dispatch();
             }
         }
+        self.images.give_back();
+        self.gradients.give_back();
         let taps = offsets.len();
         for o in 0..out {
             for i in 0..inner {

@@ -19,6 +19,10 @@ const SLACK: usize = 64;
 /// Places of a plane, unless a single image has more: channels of a layer then fit into a core's second cache.
 const PLACES: usize = 1300;
 
+/// Numbers that a kernel keeps between runs at most. Every node has a kernel: what large images need is given back, or a
+/// network of many layers would hold it many times over.
+pub(super) const KEPT: usize = 1 << 20;
+
 /// Kernel, dilations and padding of a convolution that moves by single pixels.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Window {
@@ -156,6 +160,13 @@ impl Planes {
             let plane = &mut data[i % channels * *length..][..*length];
             let rows = grid.rows(side, i / channels).zip(from.chunks_exact(width));
             rows.for_each(|(to, row)| plane[to].copy_from_slice(row));
+        }
+    }
+
+    /// Gives memory back that is more than a kernel may keep.
+    pub(super) fn give_back(&mut self) {
+        if self.data.len() > KEPT {
+            *self = Planes::default();
         }
     }
 

@@ -9,7 +9,7 @@ use brenier::engine::EngineConfig;
 use brenier::{ChannelOrder, Error, Layout, OnnxPredictor, PredictorConfig, Preprocessing, Score};
 use common::engine_configs;
 use ndarray::{Array2, ArrayD, Axis, IxDyn, Slice};
-use onnx_grad::{Builder, DType, Dim, Graph, Model, ReluBackward, TensorData};
+use onnx_grad::{Builder, DType, Dim, Graph, Model, Node, ReluBackward, TensorData, ValueInfo};
 
 fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/torch").join(name)
@@ -45,6 +45,19 @@ fn small(last: &str, batch: Dim) -> Model {
 }
 
 /// Neither the number of workers, nor the batch, nor a row's place in it changes a bit.
+#[test]
+fn an_operator_that_is_not_known_is_named() {
+    let graph = Graph {
+        inputs: vec![ValueInfo::new("x", DType::F32, &[Dim::from("N"), Dim::from(3usize)])],
+        outputs: vec![ValueInfo::new("y", DType::F32, &[Dim::from("N"), Dim::from(3usize)])],
+        nodes: vec![Node::new("Shrink", &["x"], &["y"])],
+        ..Graph::default()
+    };
+    let model = Model { graph, ir_version: 8, opset: 18, ..Model::default() };
+    let error = OnnxPredictor::new(&model, &PredictorConfig::default()).unwrap_err();
+    assert!(error.to_string().contains("the operator of node 'y' (Shrink) is not known"), "{error}");
+}
+
 #[test]
 fn results_do_not_depend_on_the_load() {
     let names = [

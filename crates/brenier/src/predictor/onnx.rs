@@ -13,7 +13,8 @@ use std::path::Path;
 
 use ndarray::{Array1, Array2, ArrayD, ArrayView2, ArrayViewD, Ix2};
 use onnx_grad::{
-    Builder, DType, Dim, GradOptions, Graph, Model, ReluBackward, TensorData, grad_with, lower, seed_name,
+    Builder, DType, Dim, GradOptions, Graph, Model, Node, ReluBackward, TensorData, coverage, grad_with,
+    lower, seed_name,
 };
 
 use super::layer::LayerPredictor;
@@ -290,9 +291,6 @@ pub(super) fn row_shape(graph: &Graph) -> Result<Vec<usize>> {
 /// Scores as a matrix, whatever axes the model gives them.
 fn flatten_scores(graph: Graph) -> Result<Graph> {
     let output = graph.outputs[0].name.clone();
-    // Nothing is known of what an operator of somebody's own gives.
-    let foreign = graph.nodes.iter().find(|node| !node.domain.is_empty());
-    let foreign = foreign.map(|node| format!("{}::{}", node.domain, node.op));
     let mut source = graph;
     source.outputs.clear();
     let mut builder = Builder::extend(source, "brenier/")?;
@@ -302,16 +300,25 @@ fn flatten_scores(graph: Graph) -> Result<Graph> {
         Some(2) => onnx_grad::Value::named(&output),
         Some(rank) if rank > 2 => builder.op_with("Flatten", &[&output], &[("axis", 1i64.into())]),
         _ => {
-            return Err(match foreign {
-                Some(operator) => Error::Predictor {
-                    reason: format!("its operator {operator} is not one of ONNX's own"),
-                    remedy: "export the model without custom operators",
-                },
-                None => Error::Predictor {
-                    reason: format!("output '{output}' has no batch axis, or its rank is not known"),
-                    remedy: "explain an output of shape [batch, scores]",
-                },
-            });
+            // Nothing is known of what an operator gives that is somebody's own, or that is not known here.
+            let (nodes, known) = (&builder.graph().nodes, coverage());
+            let foreign = nodes.iter().find(|node| !node.is_standard());
+            let unknown = nodes.iter().find(|node| known.iter().all(|entry| !node.is(entry.op)));
+            let (reason, remedy) = match (foreign, unknown) {
+                (Some(Node { domain, op, .. }), _) => (
+                    format!("its operator {domain}::{op} is not one of ONNX's own"),
+                    "export the model without custom operators",
+                ),
+                (None, Some(node)) => (
+                    format!("the operator of node {} is not known", node.label()),
+                    "write that part of the model in other operators (docs/operators.md lists them)",
+                ),
+                (None, None) => (
+                    format!("output '{output}' has no batch axis, or its rank is not known"),
+                    "explain an output of shape [batch, scores]",
+                ),
+            };
+            return Err(Error::Predictor { reason, remedy });
         }
     };
     builder.output(SCORES, &scores);

@@ -14,6 +14,7 @@ mod half_weights;
 mod lower;
 pub mod proto;
 mod read;
+mod resample;
 mod rules;
 pub mod shapes;
 mod tensor;

@@ -1,10 +1,11 @@
 //! Operators that only move elements: the gradient moves them back, and adds up what was copied.
 
-use super::linear_map::{LinearMap, Resampling, padding};
+use super::linear_map::{LinearMap, padding};
 use super::{Gradients, Step};
 use crate::build::Value;
 use crate::error::Result;
 use crate::graph::{Attribute, Dim};
+use crate::resample::Resampling;
 use crate::shapes::{normalise_axis, pad_spec, slice_bounds, slice_spec};
 use crate::tensor::DType;
 
@@ -279,13 +280,12 @@ pub(super) fn resize(step: &mut Step<'_>) -> Gradients {
     if node.int("antialias", 0) != 0 {
         return Err(step.not_differentiable("antialias has no rule; export the model without it"));
     }
-    let resampling = Resampling {
-        mode: node.string("mode", "nearest").to_string(),
-        coordinates: node.string("coordinate_transformation_mode", "half_pixel").to_string(),
-        nearest: node.string("nearest_mode", "round_prefer_floor").to_string(),
-        cubic: f64::from(node.float("cubic_coeff_a", -0.75)),
-        exclude_outside: node.int("exclude_outside", 0) != 0,
-    };
+    if node.string("keep_aspect_ratio_policy", "stretch") != "stretch" && node.input(3).is_some() {
+        return Err(
+            step.not_differentiable("keep_aspect_ratio_policy has no rule; export the model with scales")
+        );
+    }
+    let resampling = Resampling::of(node);
     let axes: Vec<usize> = match node.ints("axes") {
         Some(axes) => axes.iter().filter_map(|&a| normalise_axis(a, rank)).collect(),
         None => (0..rank).collect(),
@@ -305,11 +305,10 @@ pub(super) fn resize(step: &mut Step<'_>) -> Gradients {
         step.table(&[size])?;
         step.table(&[resized])?;
         let scale = given.unwrap_or(resized as f64 / size as f64);
-        let map = resampling.map(size as usize, resized as usize, scale).ok_or_else(|| {
-            let Resampling { mode, coordinates, .. } = &resampling;
-            step.not_differentiable(format!("mode '{mode}' with coordinates '{coordinates}' has no rule"))
-        })?;
-        maps.push((axis, map));
+        let rows = resampling
+            .rows(size as usize, resized as usize, scale)
+            .map_err(|what| step.not_differentiable(format!("{what}, so there is no rule")))?;
+        maps.push((axis, LinearMap { inputs: size as usize, rows }));
     }
     if let Some(summed) = sum_repeats(step, &gradient, x, &maps)? {
         return only(step, summed);

@@ -7,13 +7,14 @@
 use super::Step;
 use crate::build::Value;
 use crate::error::Result;
+use crate::resample::Row;
 use crate::tensor::{DType, TensorData};
 
 /// Row by row, which elements (and how much of each) make up an element of the output.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct LinearMap {
     pub(super) inputs: usize,
-    pub(super) rows: Vec<Vec<(usize, f64)>>,
+    pub(super) rows: Vec<Row>,
 }
 
 impl LinearMap {
@@ -75,88 +76,6 @@ pub(super) fn padding(mode: &str, size: i64, before: i64, after: i64) -> Option<
     Some(LinearMap::picks(size as usize, picks?.into_iter()))
 }
 
-/// How one axis is resized.
-#[derive(Debug, Clone)]
-pub(super) struct Resampling {
-    pub(super) mode: String,
-    pub(super) coordinates: String,
-    pub(super) nearest: String,
-    pub(super) cubic: f64,
-    pub(super) exclude_outside: bool,
-}
-
-impl Resampling {
-    /// The map from `size` to `resized` elements; `None` for modes that are not known.
-    pub(super) fn map(&self, size: usize, resized: usize, scale: f64) -> Option<LinearMap> {
-        let rows = (0..resized).map(|o| self.row(o as f64, size, resized, scale)).collect::<Option<_>>()?;
-        Some(LinearMap { inputs: size, rows })
-    }
-
-    fn row(&self, o: f64, size: usize, resized: usize, scale: f64) -> Option<Vec<(usize, f64)>> {
-        let (n, m) = (size as f64, resized as f64);
-        let at = match self.coordinates.as_str() {
-            "half_pixel" => (o + 0.5) / scale - 0.5,
-            "half_pixel_symmetric" => {
-                let adjustment = m / (scale * n);
-                n / 2.0 * (1.0 - adjustment) + (o + 0.5) / scale - 0.5
-            }
-            "pytorch_half_pixel" => {
-                if resized > 1 {
-                    (o + 0.5) / scale - 0.5
-                } else {
-                    0.0
-                }
-            }
-            "align_corners" => {
-                if resized > 1 {
-                    o * (n - 1.0) / (m - 1.0)
-                } else {
-                    0.0
-                }
-            }
-            "asymmetric" => o / scale,
-            _ => return None,
-        };
-        let clamp = |i: f64| i.clamp(0.0, n - 1.0) as usize;
-        let floor = at.floor();
-        match self.mode.as_str() {
-            "nearest" => {
-                let pick = match self.nearest.as_str() {
-                    "round_prefer_floor" => (at - 0.5).ceil(),
-                    "round_prefer_ceil" => (at + 0.5).floor(),
-                    "floor" => floor,
-                    "ceil" => at.ceil(),
-                    _ => return None,
-                };
-                Some(vec![(clamp(pick), 1.0)])
-            }
-            "linear" => {
-                let inside = at.clamp(0.0, n - 1.0);
-                let part = inside - inside.floor();
-                Some(vec![(clamp(inside.floor()), 1.0 - part), (clamp(inside.floor() + 1.0), part)])
-            }
-            "cubic" => {
-                let (a, t) = (self.cubic, at - floor);
-                let near = |d: f64| ((a + 2.0) * d - (a + 3.0)) * d * d + 1.0;
-                let far = |d: f64| ((a * d - 5.0 * a) * d + 8.0 * a) * d - 4.0 * a;
-                let mut taps = vec![
-                    (floor - 1.0, far(t + 1.0)),
-                    (floor, near(t)),
-                    (floor + 1.0, near(1.0 - t)),
-                    (floor + 2.0, far(2.0 - t)),
-                ];
-                if self.exclude_outside {
-                    taps.retain(|(i, _)| (0.0..n).contains(i));
-                    let total: f64 = taps.iter().map(|(_, w)| w).sum();
-                    taps.iter_mut().for_each(|(_, w)| *w /= total);
-                }
-                Some(taps.into_iter().map(|(i, w)| (clamp(i), w)).collect())
-            }
-            _ => None,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -166,24 +85,6 @@ mod tests {
         let map = padding("reflect", 3, 2, 1).unwrap();
         let picks: Vec<usize> = map.rows.iter().map(|r| r[0].0).collect();
         assert_eq!(picks, [2, 1, 0, 1, 2, 1]);
-    }
-
-    #[test]
-    fn every_row_sums_to_one() {
-        for mode in ["nearest", "linear", "cubic"] {
-            for exclude_outside in [false, true] {
-                let resampling = Resampling {
-                    mode: mode.into(),
-                    coordinates: "half_pixel".into(),
-                    nearest: "round_prefer_floor".into(),
-                    cubic: -0.75,
-                    exclude_outside,
-                };
-                for row in resampling.map(5, 8, 1.6).unwrap().rows {
-                    assert!((row.iter().map(|(_, w)| w).sum::<f64>() - 1.0).abs() < 1e-12);
-                }
-            }
-        }
     }
 
     #[test]

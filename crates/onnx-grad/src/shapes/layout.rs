@@ -6,6 +6,7 @@ use super::infer::{axis_of, count, malformed, normalise_axis, show, typed};
 use super::{Fact, MAX_CONTENT};
 use crate::error::Result;
 use crate::graph::{Dim, Node};
+use crate::resample::scaled;
 use crate::tensor::DType;
 
 pub(super) fn infer(node: &Node, inputs: &[&Fact]) -> Result<Vec<Fact>> {
@@ -417,14 +418,18 @@ fn resize(node: &Node, x: &Fact, inputs: &[&Fact]) -> Result<Option<Vec<Dim>>> {
         Some(axes) => axes.iter().map(|&a| axis_of(node, a, shape.len())).collect::<Result<_>>()?,
         None => (0..shape.len()).collect(),
     };
+    let stretches = node.string("keep_aspect_ratio_policy", "stretch") == "stretch";
     let mut resized = shape.clone();
     let sizes = inputs.get(3).and_then(|f| f.content.as_ref());
     let scales = inputs.get(2).and_then(|f| f.constant.as_ref()).map(|t| t.to_f64());
     for (i, &axis) in axes.iter().enumerate() {
         resized[axis] =
             match (sizes.and_then(|s| s.get(i)), scales.as_ref().and_then(|s| s.get(i)), &shape[axis]) {
+                (Some(_), _, _) if !stretches => Dim::Unknown,
                 (Some(size), _, _) => size.clone(),
-                (None, Some(scale), Dim::Known(n)) => Dim::Known((*n as f64 * scale).floor() as i64),
+                (None, Some(scale), Dim::Known(n)) => {
+                    Dim::Known(usize::try_from(*n).map_or(0, |n| scaled(n, *scale)) as i64)
+                }
                 (None, Some(scale), dim) if scale.fract() == 0.0 => {
                     dims::mul(dim, &Dim::Known(*scale as i64))
                 }

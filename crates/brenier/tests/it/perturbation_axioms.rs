@@ -145,7 +145,7 @@ proptest! {
 
     #[test]
     fn sampled_credit_sums_up_as_well(seed in 0_u64..1_000_000) {
-        let (features, count) = (30, 100);
+        let (features, count) = (30, 300);
         let (score, input) = (smooth_score(features, seed), normal(1, features, seed + 1));
         let sampled = KernelShap { coalitions: Coalitions::Sampled { count }, seed, ..KernelShap::default() };
         let explanation = one(sampled.explain(&score, input.view(), &[0], &Context::default()));

@@ -42,11 +42,11 @@ impl Misfit {
     }
 }
 
-/// One node's kernel, with the memory it works in. Used by one thread at a time.
-#[derive(Debug)]
+/// One node's kernel, with the memory it works in. Used by one thread at a time; clones share what was [fixed](Kernel::fix).
+#[derive(Debug, Clone)]
 pub(super) struct Kernel(Kind);
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 enum Kind {
     /// `x, w, bias?` to `y`, or `dy, w` to `dx`.
     Conv(Conv),
@@ -75,10 +75,15 @@ impl Kernel {
         Some(Kernel(kind))
     }
 
-    /// Tells of an input that is the same in every run: what depends on it alone is then computed once.
-    pub(super) fn fix(&mut self, input: usize, value: Input) {
-        if let (Kind::Conv(conv), 1) = (&mut self.0, input) {
-            conv.fix_weights(value);
+    /// Tells of an input that is the same in every run: what depends on it alone is then computed once. Whether the
+    /// kernel keeps what it needs of it: from then on its shape is enough.
+    pub(super) fn fix(&mut self, input: usize, value: Input) -> bool {
+        match (&mut self.0, input) {
+            (Kind::Conv(conv), 1) => {
+                conv.fix_weights(value);
+                conv.has_fixed_weights()
+            }
+            _ => false,
         }
     }
 

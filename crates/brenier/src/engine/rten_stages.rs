@@ -41,10 +41,19 @@ enum Loaded {
         given: Vec<(Slot, usize)>,
     },
     Kernel {
-        node: Node,
-        inputs: Vec<Slot>,
+        name: String,
+        /// For each [`Workbench`] to clone.
+        kernel: Box<Kernel>,
+        inputs: Vec<Source>,
         outputs: Vec<Slot>,
     },
+}
+
+/// Where an input of a kernel is.
+enum Source {
+    Slot(Slot),
+    /// A constant of this shape, which the kernel keeps in a form of its own.
+    Kept(Vec<usize>),
 }
 
 /// Why a run stopped: the node, as it is called in the model, and the reason.
@@ -70,18 +79,7 @@ impl Staged {
         for stage in cut(&model.graph)? {
             stages.push(match stage {
                 Stage::Part(graph) => part(model, graph, &mut slot, &load_error)?,
-                Stage::Kernel(node) => {
-                    for name in node.given_inputs() {
-                        let data = model.graph.initializers.get(name);
-                        constants.extend(data.map(|data| (slot(name), data.clone())));
-                    }
-                    if Kernel::of(&node).is_none() {
-                        return Err(load_error(Some(&node.name), "there is no kernel for it".to_string()));
-                    }
-                    let inputs = node.given_inputs().map(&mut slot).collect();
-                    let outputs = node.outputs.iter().map(|name| slot(name)).collect();
-                    Loaded::Kernel { node, inputs, outputs }
-                }
+                Stage::Kernel(node) => kernel(model, node, &mut slot, &mut constants, &load_error)?,
             });
         }
         let outputs: Vec<Slot> = model.graph.outputs.iter().map(|v| slot(&v.name)).collect();
@@ -105,9 +103,44 @@ impl Loaded {
     fn inputs(&self) -> Vec<Slot> {
         match self {
             Loaded::Part { inputs, .. } => inputs.iter().map(|(_, slot)| *slot).collect(),
-            Loaded::Kernel { inputs, .. } => inputs.clone(),
+            Loaded::Kernel { inputs, .. } => inputs.iter().filter_map(Source::slot).collect(),
         }
     }
+}
+
+impl Source {
+    fn slot(&self) -> Option<Slot> {
+        match self {
+            Source::Slot(slot) => Some(*slot),
+            Source::Kept(_) => None,
+        }
+    }
+}
+
+/// A kernel that keeps of the model's constants what it can.
+fn kernel(
+    model: &Model,
+    node: Node,
+    slot: &mut impl FnMut(&str) -> Slot,
+    constants: &mut BTreeMap<Slot, TensorData>,
+    load_error: &impl Fn(Option<&str>, String) -> crate::Error,
+) -> Result<Loaded> {
+    let missing = || load_error(Some(&node.name), "there is no kernel for it".to_string());
+    let mut kernel = Kernel::of(&node).ok_or_else(missing)?;
+    let mut inputs = Vec::new();
+    for (i, name) in node.given_inputs().enumerate() {
+        let constant = model.graph.initializers.get(name);
+        let keeps = |data: &&TensorData| kernel.fix(i, Input { shape: data.shape(), data: &data.to_f32() });
+        inputs.push(match constant.filter(keeps) {
+            Some(data) => Source::Kept(data.shape().to_vec()),
+            None => {
+                constants.extend(constant.map(|data| (slot(name), data.clone())));
+                Source::Slot(slot(name))
+            }
+        });
+    }
+    let outputs = node.outputs.iter().map(|name| slot(name)).collect();
+    Ok(Loaded::Kernel { name: node.name, kernel: Box::new(kernel), inputs, outputs })
 }
 
 fn part(
@@ -141,14 +174,9 @@ pub(super) struct Workbench {
 
 impl Workbench {
     pub(super) fn new(staged: &Staged, options: RunOptions) -> Workbench {
-        let kernel = |stage: &Loaded| {
-            let Loaded::Kernel { node, inputs, .. } = stage else { return None };
-            let mut kernel = Kernel::of(node)?;
-            for (slot, shape, numbers) in &staged.constants {
-                let places = (0..inputs.len()).filter(|&i| inputs[i] == *slot);
-                places.for_each(|i| kernel.fix(i, Input { shape, data: numbers }));
-            }
-            Some(kernel)
+        let kernel = |stage: &Loaded| match stage {
+            Loaded::Kernel { kernel, .. } => Some(kernel.as_ref().clone()),
+            Loaded::Part { .. } => None,
         };
         Workbench { options, kernels: staged.stages.iter().map(kernel).collect(), memory: Memory::default() }
     }
@@ -175,9 +203,8 @@ impl Workbench {
                     let results = run_part(model, inputs, outputs, last, &mut values, &self.options)?;
                     hand_out(results, given, &mut values);
                 }
-                Loaded::Kernel { node, inputs, outputs } => {
-                    let stopped =
-                        |reason: &str| Stopped { node: Some(node.name.clone()), reason: reason.into() };
+                Loaded::Kernel { name, inputs, outputs, .. } => {
+                    let stopped = |reason: &str| Stopped { node: Some(name.clone()), reason: reason.into() };
                     let kernel = kernel.as_mut().ok_or_else(|| stopped("it has no kernel"))?;
                     let results =
                         run_kernel(kernel, inputs, &values, &mut self.memory).map_err(|e| stopped(&e))?;
@@ -238,22 +265,26 @@ fn hand_out(results: Vec<Value>, given: &[(Slot, usize)], values: &mut [Option<V
 
 fn run_kernel(
     kernel: &mut Kernel,
-    inputs: &[Slot],
+    inputs: &[Source],
     values: &[Option<ValueOrView<'_>>],
     memory: &mut Memory,
 ) -> std::result::Result<Vec<Value>, String> {
     let mut tensors = Vec::with_capacity(inputs.len());
-    for slot in inputs {
-        match values[*slot].as_ref().map(ValueOrView::as_view) {
-            Some(ValueView::FloatTensor(tensor)) => tensors.push((tensor.shape().to_vec(), tensor)),
-            _ => return Err("an input is not a tensor of floats".to_string()),
-        }
+    for source in inputs {
+        tensors.push(match source {
+            Source::Kept(shape) => (shape.clone(), None),
+            Source::Slot(slot) => match values[*slot].as_ref().map(ValueOrView::as_view) {
+                Some(ValueView::FloatTensor(tensor)) => (tensor.shape().to_vec(), Some(tensor)),
+                _ => return Err("an input is not a tensor of floats".to_string()),
+            },
+        });
     }
-    let contiguous: Vec<_> = tensors.iter().map(|(_, tensor)| tensor.to_contiguous()).collect();
+    let contiguous: Vec<_> =
+        tensors.iter().map(|(_, tensor)| tensor.as_ref().map(|t| t.to_contiguous())).collect();
     let arrays: Vec<Input> = tensors
         .iter()
         .zip(&contiguous)
-        .map(|((shape, _), tensor)| Input { shape, data: tensor.data() })
+        .map(|((shape, _), tensor)| Input { shape, data: tensor.as_ref().map_or(&[], |t| t.data()) })
         .collect();
     let shapes: Vec<&[usize]> = arrays.iter().map(|array| array.shape).collect();
     let wanted = kernel.shapes(&shapes).map_err(|e| e.told(&shapes))?;

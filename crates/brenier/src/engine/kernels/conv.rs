@@ -8,6 +8,8 @@
 //! in registers, every vector that is read is used eight times, every weight three times. The gradient with respect to
 //! `x` is the same sum with the kernel turned around and its channels exchanged, so one kernel serves both.
 
+use std::sync::Arc;
+
 use rten_simd::ops::{BitOps, NumOps};
 use rten_simd::{Isa, SimdOp};
 
@@ -27,12 +29,13 @@ pub(super) enum Direction {
 }
 
 /// A convolution and the memory it works in.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Conv {
     window: Window,
     direction: Direction,
     planes: Planes,
-    weights: Vec<f32>,
+    /// In the order of their use. Clones of a kernel have them in common as long as they are the same.
+    weights: Arc<Vec<f32>>,
     /// Whether the weights are the same in every run.
     fixed: bool,
     results: Vec<f32>,
@@ -40,17 +43,21 @@ pub(super) struct Conv {
 
 impl Conv {
     pub(super) fn new(window: Window, direction: Direction) -> Conv {
-        let (planes, weights, results) = (Planes::default(), Vec::new(), Vec::new());
+        let (planes, weights, results) = (Planes::default(), Arc::default(), Vec::new());
         Conv { window, direction, planes, weights, fixed: false, results }
     }
 
-    /// Weights that are the same in every run.
+    /// Weights that are the same in every run. Their numbers are not read again.
     pub(super) fn fix_weights(&mut self, w: Input) {
         if let &[a, b, ..] = w.shape {
             let (out, inner) = self.channels(a, b);
             self.pack(w.data, out, inner);
             self.fixed = true;
         }
+    }
+
+    pub(super) fn has_fixed_weights(&self) -> bool {
+        self.fixed
     }
 
     /// The shape of the result for an image and weights of these shapes.
@@ -116,10 +123,11 @@ impl Conv {
     /// Weights in the order of their use, `[out / 8, in, taps, 8]`; channels that are not there have zeros.
     fn pack(&mut self, w: &[f32], out: usize, inner: usize) {
         let taps = self.window.taps();
-        self.weights.clear();
-        self.weights.resize(out.next_multiple_of(TILE) * inner * taps, 0.0);
+        let weights = Arc::make_mut(&mut self.weights);
+        weights.clear();
+        weights.resize(out.next_multiple_of(TILE) * inner * taps, 0.0);
         for o in 0..out {
-            let tile = &mut self.weights[o / TILE * TILE * inner * taps..][..TILE * inner * taps];
+            let tile = &mut weights[o / TILE * TILE * inner * taps..][..TILE * inner * taps];
             for i in 0..inner {
                 let places = tile[i * taps * TILE..][..taps * TILE].iter_mut().skip(o % TILE).step_by(TILE);
                 match self.direction {
@@ -253,5 +261,16 @@ mod tests {
         assert_eq!(kept(8), (true, true));
         assert_eq!(kept(1100), (false, false));
         assert_eq!(kept(8), (true, true));
+    }
+    #[test]
+    fn clones_share_fixed_weights_and_need_nothing_but_their_shape() {
+        let window = Window { kernel: [1, 1], dilations: [1, 1], before: [0, 0], after: [0, 0] };
+        let mut conv = Conv::new(window, Direction::Forward);
+        conv.fix_weights(Input { shape: &[1; 4], data: &[3.0] });
+        let mut clone = conv.clone();
+        let (mut y, x) = ([0.0; 2], Input { shape: &[1, 1, 1, 2], data: &[1.0, 2.0] });
+        clone.run(x, Input { shape: &[1; 4], data: &[] }, None, &mut y).unwrap();
+        assert_eq!(y, [3.0, 6.0]);
+        assert!(Arc::ptr_eq(&conv.weights, &clone.weights));
     }
 }

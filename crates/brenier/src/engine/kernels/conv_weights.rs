@@ -18,7 +18,7 @@ use super::{Input, Misfit};
 const TILE: usize = 4;
 
 /// A gradient of weights and the memory it works in.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct ConvWeights {
     window: Window,
     images: Planes,

@@ -134,7 +134,7 @@ pub(super) enum Side {
 }
 
 /// Planes that are zero wherever nothing is written.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Planes {
     grid: Option<Grid>,
     length: usize,

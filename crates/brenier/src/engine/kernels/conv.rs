@@ -4,10 +4,11 @@
 //! y[n, o, p] = bias[o] + sum over i, k of w[o, i, k] x[n, i, p + distance(k)]
 //! ```
 //!
-//! Over places in [planes](super::planes), eight channels and three vectors of places at a time: what is summed up stays
-//! in registers, every vector that is read is used eight times, every weight three times. The gradient with respect to
-//! `x` is the same sum with the kernel turned around and its channels exchanged, so one kernel serves both.
+//! Over places in [planes](super::planes), as many vectors of them and as many channels at a time as there are registers for
+//! the sums: three and eight, or six and two. The gradient with respect to `x` is the same sum with the kernel turned
+//! around and its channels exchanged, so one kernel serves both.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use rten_simd::ops::{BitOps, NumOps};
@@ -16,8 +17,11 @@ use rten_simd::{Isa, SimdOp};
 use super::planes::{Grid, KEPT, Planes, Side, Window, take_results};
 use super::{Input, Misfit};
 
-/// Channels that are computed together, where a machine has registers for them.
+/// Channels of the result whose weights lie together. What is computed together divides it.
 const TILE: usize = 8;
+
+/// Channels of the image that are gone through before others: what is read of them stays in a core's first cache.
+const BLOCK: usize = 16;
 
 /// Which way the kernel is read.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -87,15 +91,13 @@ impl Conv {
         y: &mut [f32],
     ) -> Result<(), Misfit> {
         let (&[rows, inner, height, width], &[a, b, ..]) = (x.shape, w.shape) else { return Err(Misfit) };
-        let grid = Grid::new(&self.window, [height, width]).ok_or(Misfit)?;
+        let grid = Grid::new(&self.window, [height, width], rows).ok_or(Misfit)?;
         let (out, _) = self.channels(a, b);
         if !self.fixed {
             self.pack(w.data, out, inner);
         }
-        let images = grid.images(rows);
-        self.planes.prepare(&grid, images, inner);
-        let offsets = grid.offsets();
-        let length = grid.plane(images);
+        self.planes.prepare(&grid, inner);
+        let (images, length, offsets) = (grid.images, grid.length(), grid.offsets());
         self.results.resize(out.next_multiple_of(TILE) * length, 0.0);
         let (area, places) = (height * width, grid.places[0] * grid.places[1]);
         let chunks = x.data.chunks(images * inner * area).zip(y.chunks_mut(images * out * places));
@@ -111,7 +113,7 @@ impl Conv {
                 results: &mut self.results,
             };
             sums.dispatch();
-            take_results(&self.results, length, &grid, out, bias, y);
+            take_results(&self.results, &grid, out, bias, y);
         }
         self.planes.give_back();
         if self.results.len() > KEPT {
@@ -161,21 +163,14 @@ impl SimdOp for Sums<'_> {
 
     #[inline(always)]
     fn eval<I: Isa>(mut self, isa: I) {
-        let step = 3 * isa.f32().len();
+        let step = if isa.f32().len() >= 16 { 3 } else { 6 } * isa.f32().len();
         let tiles = self.results.len() / (TILE * self.length);
-        // What is larger is gone through once.
-        if self.weights.len() > self.x.len() {
-            for tile in 0..tiles {
-                (0..self.span).step_by(step).for_each(
-                    #[inline(always)]
-                    |place| self.at(isa, tile, place),
-                );
-            }
-        } else {
+        for from in (0..self.inner).step_by(BLOCK) {
+            let channels = from..self.inner.min(from + BLOCK);
             for place in (0..self.span).step_by(step) {
                 (0..tiles).for_each(
                     #[inline(always)]
-                    |tile| self.at(isa, tile, place),
+                    |tile| self.at(isa, tile, place, channels.clone()),
                 );
             }
         }
@@ -183,58 +178,82 @@ impl SimdOp for Sums<'_> {
 }
 
 impl Sums<'_> {
-    /// Up to three vectors of places for the channels of a tile.
+    /// Up to a step of places for the channels of a tile.
     #[inline(always)]
-    fn at<I: Isa>(&mut self, isa: I, tile: usize, place: usize) {
+    fn at<I: Isa>(&mut self, isa: I, tile: usize, place: usize, channels: Range<usize>) {
         let lanes = isa.f32().len();
-        match (self.span - place).div_ceil(lanes) {
-            1 => self.vectors::<I, 1>(isa, tile, place),
-            2 => self.vectors::<I, 2>(isa, tile, place),
-            _ => self.vectors::<I, 3>(isa, tile, place),
+        let vectors = (self.span - place).div_ceil(lanes);
+        if lanes >= 16 {
+            match vectors {
+                1 => self.sums::<I, 1, 8>(isa, tile * TILE, place, channels),
+                2 => self.sums::<I, 2, 8>(isa, tile * TILE, place, channels),
+                _ => self.sums::<I, 3, 8>(isa, tile * TILE, place, channels),
+            }
+            return;
+        }
+        for first in (tile * TILE..(tile + 1) * TILE).step_by(2) {
+            match vectors {
+                1 => self.sums::<I, 1, 2>(isa, first, place, channels.clone()),
+                2 => self.sums::<I, 2, 2>(isa, first, place, channels.clone()),
+                3 => self.sums::<I, 3, 2>(isa, first, place, channels.clone()),
+                4 => self.sums::<I, 4, 2>(isa, first, place, channels.clone()),
+                _ => self.sums::<I, 6, 2>(isa, first, place, channels.clone()),
+            }
         }
     }
 
-    #[inline(always)]
-    fn vectors<I: Isa, const V: usize>(&mut self, isa: I, tile: usize, place: usize) {
-        // Sums of eight channels take 24 registers of the 32 that machines with long vectors have.
-        if isa.f32().len() >= 16 {
-            self.sums::<I, V, 8>(isa, tile, 0, place);
-        } else {
-            self.sums::<I, V, 4>(isa, tile, 0, place);
-            self.sums::<I, V, 4>(isa, tile, 4, place);
-        }
-    }
-
-    /// `V` vectors of places for `O` channels, from the channel `first` of a tile on.
+    /// Adds what some channels of the image give to `V` vectors of places for `O` channels of the result, from `first` on.
     #[inline(always)]
     fn sums<I: Isa, const V: usize, const O: usize>(
         &mut self,
         isa: I,
-        tile: usize,
         first: usize,
         place: usize,
+        channels: Range<usize>,
     ) {
         let ops = isa.f32();
         let lanes = ops.len();
         let mut sums = [[ops.zero(); V]; O];
-        let count = TILE * self.inner * self.offsets.len();
-        let mut weights = self.weights[tile * count..][..count].chunks_exact(TILE);
-        for i in 0..self.inner {
+        if channels.start > 0 {
+            for o in 0..O {
+                sums[o] = ops.load_many::<V>(&self.results[(first + o) * self.length + place..]);
+            }
+        }
+        let taps = TILE * self.offsets.len();
+        let tile = first / TILE * self.inner;
+        let mut weights =
+            self.weights[(tile + channels.start) * taps..(tile + channels.end) * taps].chunks_exact(TILE);
+        for i in channels {
             let plane = &self.x[i * self.length + place..];
             for &offset in self.offsets {
                 let Some(weights) = weights.next() else { return };
-                let weights = &weights[first..first + O];
-                let image = ops.load_many::<V>(&plane[offset..offset + V * lanes]);
-                for o in 0..O {
-                    let weight = ops.splat(weights[o]);
+                let weights = &weights[first % TILE..first % TILE + O];
+                let image = &plane[offset..offset + V * lanes];
+                // The fewer of the two are held, the others come one by one: there are no registers for all.
+                if O > V {
+                    let image = ops.load_many::<V>(image);
+                    for o in 0..O {
+                        let weight = ops.splat(weights[o]);
+                        for v in 0..V {
+                            sums[o][v] = ops.mul_add(image[v], weight, sums[o][v]);
+                        }
+                    }
+                } else {
+                    let mut splat = [ops.zero(); O];
+                    for o in 0..O {
+                        splat[o] = ops.splat(weights[o]);
+                    }
                     for v in 0..V {
-                        sums[o][v] = ops.mul_add(image[v], weight, sums[o][v]);
+                        let image = ops.load(&image[v * lanes..(v + 1) * lanes]);
+                        for o in 0..O {
+                            sums[o][v] = ops.mul_add(image, splat[o], sums[o][v]);
+                        }
                     }
                 }
             }
         }
         for o in 0..O {
-            let results = &mut self.results[(tile * TILE + first + o) * self.length + place..][..V * lanes];
+            let results = &mut self.results[(first + o) * self.length + place..][..V * lanes];
             for v in 0..V {
                 ops.store(sums[o][v], &mut results[v * lanes..(v + 1) * lanes]);
             }

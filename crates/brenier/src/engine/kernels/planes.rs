@@ -1,15 +1,15 @@
 //! Images side by side in planes, so that a tap of a convolution is a distance.
 //!
-//! A plane holds one channel of several images. Zeros between rows and between images are the padding of both
-//! neighbours:
+//! A plane holds one channel of several images, side by side like pictures of a strip. Zeros between them are the padding
+//! of both neighbours, and the rows above and below the padding of all:
 //!
 //! ```text
-//! place of (image n, row r, column c) = (n tall + r) wide + c,      wide = W + padding,  tall = H + padding
+//! place of (image n, row r, column c) = r wide + n step + c,      step = W + padding,  wide = images step
 //! ```
 //!
-//! The tap `(a, b)` of a kernel sees the image moved by `a wide + b` places, whatever the place: no window has to be
-//! copied, no edge treated apart. What stands between rows is computed as well and not used, 3 % of all places for
-//! images of 32x32 and kernels of 3x3.
+//! The tap `(a, b)` of a kernel sees the strip moved by `a wide + b` places, whatever the place: no window has to be
+//! copied, no edge treated apart. What stands between images is computed as well and not used: for kernels of 3x3 one
+//! place in 33 with images of 32x32, one in 9 with images of 8x8.
 
 use std::ops::Range;
 
@@ -17,7 +17,7 @@ use std::ops::Range;
 const SLACK: usize = 64;
 
 /// Places of a plane, unless a single image has more: channels of a layer then fit into a core's second cache.
-const PLACES: usize = 1300;
+const PLACES: usize = 600;
 
 /// Numbers that a kernel keeps between runs at most. Every node has a kernel: what large images need is given back, or a
 /// network of many layers would hold it many times over.
@@ -66,35 +66,35 @@ pub(super) struct Grid {
     size: [usize; 2],
     /// Height and width of the result.
     pub(super) places: [usize; 2],
-    wide: usize,
+    /// How many images a plane holds.
+    pub(super) images: usize,
     /// Places from one image to the next.
-    image: usize,
+    step: usize,
+    /// Places from one row to the next.
+    wide: usize,
 }
 
 impl Grid {
-    /// The grid for images of this size, where the window fits.
-    pub(super) fn new(window: &Window, size: [usize; 2]) -> Option<Grid> {
+    /// The grid for so many images of this size, where the window fits: as many in a plane as a core has at hand, shared out
+    /// evenly.
+    pub(super) fn new(window: &Window, size: [usize; 2], rows: usize) -> Option<Grid> {
         let places = window.places(size)?;
         // Room for zeros on either side, and for the result.
-        let along = |i: usize| (size[i] + window.before[i].max(window.after[i])).max(places[i]);
-        let (tall, wide) = (along(0), along(1));
-        Some(Grid { window: *window, size, places, wide, image: tall * wide })
+        let step = (size[1] + window.before[1].max(window.after[1])).max(places[1]);
+        let most = (PLACES / (places[0] * step)).max(1);
+        let images = rows.div_ceil(rows.div_ceil(most).max(1)).max(1);
+        Some(Grid { window: *window, size, places, images, step, wide: images * step })
     }
 
-    /// How many images go into a plane: as many as a core has at hand, shared out evenly.
-    pub(super) fn images(&self, rows: usize) -> usize {
-        let most = (PLACES / self.image).max(1);
-        rows.div_ceil(rows.div_ceil(most).max(1)).max(1)
-    }
-
-    /// Places from the first to the last of a result, for so many images.
+    /// Places from the first to the last of the results, for so many of the images.
     pub(super) fn span(&self, images: usize) -> usize {
-        (images - 1) * self.image + self.places[0] * self.wide
+        (self.places[0] - 1) * self.wide + (images - 1) * self.step + self.places[1]
     }
 
-    /// The length of a plane for so many images.
-    pub(super) fn plane(&self, images: usize) -> usize {
-        images * self.image + self.window.reach(0) * self.wide + self.window.reach(1) + SLACK
+    /// The length of a plane.
+    pub(super) fn length(&self) -> usize {
+        let rows = (self.size[0] + self.window.before[0]).max(self.places[0] + self.window.reach(0));
+        rows * self.wide + self.window.before[1] + self.window.reach(1) + SLACK
     }
 
     /// How far each tap is from the first.
@@ -119,7 +119,7 @@ impl Grid {
             Side::Result => [0, 0],
         };
         let ([height, width], wide) = (self.size(side), self.wide);
-        let first = image * self.image + top * wide + left;
+        let first = image * self.step + top * wide + left;
         (0..height).map(move |row| first + row * wide..first + row * wide + width)
     }
 }
@@ -137,27 +137,25 @@ pub(super) enum Side {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Planes {
     grid: Option<Grid>,
-    length: usize,
     data: Vec<f32>,
 }
 
 impl Planes {
-    /// Planes for this grid and so many images. Kept as they are where they were made for the same.
-    pub(super) fn prepare(&mut self, grid: &Grid, images: usize, channels: usize) {
-        let length = grid.plane(images);
-        let count = channels * length + SLACK;
-        if self.grid.as_ref() == Some(grid) && self.length == length && self.data.len() == count {
+    /// Planes for this grid. Kept as they are where they were made for the same.
+    pub(super) fn prepare(&mut self, grid: &Grid, channels: usize) {
+        let count = channels * grid.length() + SLACK;
+        if self.grid.as_ref() == Some(grid) && self.data.len() == count {
             return;
         }
-        *self = Planes { grid: Some(grid.clone()), length, data: vec![0.0; count] };
+        *self = Planes { grid: Some(grid.clone()), data: vec![0.0; count] };
     }
 
     /// Fills in one side of some images, `[images, channels, height, width]`.
     pub(super) fn fill(&mut self, side: Side, images: &[f32], channels: usize) {
-        let Planes { grid: Some(grid), length, data } = self else { return };
-        let [height, width] = grid.size(side);
+        let Planes { grid: Some(grid), data } = self else { return };
+        let ([height, width], length) = (grid.size(side), grid.length());
         for (i, from) in images.chunks_exact(height * width).enumerate() {
-            let plane = &mut data[i % channels * *length..][..*length];
+            let plane = &mut data[i % channels * length..][..length];
             let rows = grid.rows(side, i / channels).zip(from.chunks_exact(width));
             rows.for_each(|(to, row)| plane[to].copy_from_slice(row));
         }
@@ -176,16 +174,15 @@ impl Planes {
     }
 }
 
-/// Results out of planes of this length, to `[images, channels, height, width]`, with a number added for each channel.
+/// Results out of planes, to `[images, channels, height, width]`, with a number added for each channel.
 pub(super) fn take_results(
     planes: &[f32],
-    length: usize,
     grid: &Grid,
     channels: usize,
     bias: Option<&[f32]>,
     images: &mut [f32],
 ) {
-    let area = grid.places[0] * grid.places[1];
+    let (area, length) = (grid.places[0] * grid.places[1], grid.length());
     for (i, to) in images.chunks_exact_mut(area).enumerate() {
         let (image, channel) = (i / channels, i % channels);
         let plane = &planes[channel * length..][..length];

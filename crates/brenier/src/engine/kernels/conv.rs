@@ -20,9 +20,6 @@ use super::{Input, Misfit};
 /// Channels of the result whose weights lie together. What is computed together divides it.
 const TILE: usize = 8;
 
-/// Channels of the image that are gone through before others: what is read of them stays in a core's first cache.
-const BLOCK: usize = 16;
-
 /// Which way the kernel is read.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Direction {
@@ -163,10 +160,12 @@ impl SimdOp for Sums<'_> {
 
     #[inline(always)]
     fn eval<I: Isa>(mut self, isa: I) {
-        let step = if isa.f32().len() >= 16 { 3 } else { 6 } * isa.f32().len();
-        let tiles = self.results.len() / (TILE * self.length);
-        for from in (0..self.inner).step_by(BLOCK) {
-            let channels = from..self.inner.min(from + BLOCK);
+        let lanes = isa.f32().len();
+        // What is read of so many channels of the image, for all channels of the result, stays in a core's first cache.
+        let (vectors, block) = if lanes >= 16 { (3, 32) } else { (6, 16) };
+        let (step, tiles) = (vectors * lanes, self.results.len() / (TILE * self.length));
+        for from in (0..self.inner).step_by(block) {
+            let channels = from..self.inner.min(from + block);
             for place in (0..self.span).step_by(step) {
                 (0..tiles).for_each(
                     #[inline(always)]

@@ -164,6 +164,9 @@ fn convolutions_and_their_gradients_are_the_sums_that_define_them() {
     for case in [same(39, [8, 8]), same(7, [16, 16]), same(2, [40, 50])] {
         case.check(&mut rng);
     }
+    // More channels on either side than a block has.
+    let many = Case { inner: 70, out: 37, ..same(3, [5, 7]) };
+    many.check(&mut rng);
 }
 
 #[test]

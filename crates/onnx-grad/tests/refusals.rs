@@ -176,3 +176,14 @@ fn a_name_that_is_not_there() {
     let error = grad(&graph, &["y"], &["input"]).unwrap_err();
     assert_eq!(error.to_string(), "the graph has no value named 'input'; it has 'x'");
 }
+
+#[test]
+fn a_resize_that_keeps_the_aspect_ratio() {
+    let case = "../../fixtures/onnx_node/test_resize_downsample_sizes_nearest_not_smaller/model.onnx";
+    let model = Model::load(Path::new(env!("CARGO_MANIFEST_DIR")).join(case)).unwrap();
+    let message = grad(&model.graph, &["Y"], &["X"]).unwrap_err().to_string();
+    assert!(
+        message.contains("keep_aspect_ratio_policy has no rule; export the model with scales"),
+        "{message}"
+    );
+}

@@ -22,8 +22,8 @@ pub(crate) struct Resampling<'a> {
 /// The size of an axis of `size` elements after scaling.
 ///
 /// In float32: 3 times the float32 nearest to 7/3 must be 7.
-pub(crate) fn scaled(size: usize, scale: f64) -> usize {
-    (size as f32 * scale as f32).floor() as usize
+pub(crate) fn scaled(size: i64, scale: f64) -> i64 {
+    (size as f32 * scale as f32).floor() as i64
 }
 
 impl<'a> Resampling<'a> {
@@ -126,7 +126,7 @@ mod tests {
 
     /// The elements that "nearest" picks.
     fn picks(how: &Resampling<'_>, size: usize, scale: f64) -> Vec<usize> {
-        let rows = how.rows(size, scaled(size, scale), scale).unwrap();
+        let rows = how.rows(size, scaled(size as i64, scale) as usize, scale).unwrap();
         rows.into_iter().map(|row| row[0].0).collect()
     }
 
@@ -157,6 +157,8 @@ mod tests {
     #[test]
     fn sizes_are_reckoned_in_float32() {
         assert_eq!(scaled(3, f64::from(7.0f32 / 3.0)), 7);
+        // More than there are numbers for is the largest of them, not a negative one.
+        assert_eq!(scaled(3, 1e300), i64::MAX);
     }
 
     #[test]

@@ -79,10 +79,7 @@ impl Kernel {
     /// kernel keeps what it needs of it: from then on its shape is enough.
     pub(super) fn fix(&mut self, input: usize, value: Input) -> bool {
         match (&mut self.0, input) {
-            (Kind::Conv(conv), 1) => {
-                conv.fix_weights(value);
-                conv.has_fixed_weights()
-            }
+            (Kind::Conv(conv), 1) => conv.fix_weights(value),
             _ => false,
         }
     }

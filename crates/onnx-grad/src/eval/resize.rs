@@ -76,7 +76,7 @@ fn axes(call: &Call, x: &Array) -> Result<Vec<Axis>> {
                 return Err(call.malformed(format!("a scale of {number}")));
             }
             axis.scale = number;
-            axis.output = scaled(axis.input, number);
+            axis.output = call.size(scaled(axis.input as i64, number))?;
         } else {
             axis.output = call.size(number as i64)?;
             axis.scale = axis.output as f64 / axis.input as f64;

@@ -427,9 +427,7 @@ fn resize(node: &Node, x: &Fact, inputs: &[&Fact]) -> Result<Option<Vec<Dim>>> {
             match (sizes.and_then(|s| s.get(i)), scales.as_ref().and_then(|s| s.get(i)), &shape[axis]) {
                 (Some(_), _, _) if !stretches => Dim::Unknown,
                 (Some(size), _, _) => size.clone(),
-                (None, Some(scale), Dim::Known(n)) => {
-                    Dim::Known(usize::try_from(*n).map_or(0, |n| scaled(n, *scale)) as i64)
-                }
+                (None, Some(scale), Dim::Known(n)) => Dim::Known(scaled(*n, *scale)),
                 (None, Some(scale), dim) if scale.fract() == 0.0 => {
                     dims::mul(dim, &Dim::Known(*scale as i64))
                 }

@@ -48,16 +48,13 @@ impl Conv {
         Conv { window, direction, planes, weights, fixed: false, results }
     }
 
-    /// Weights that are the same in every run. Their numbers are not read again.
-    pub(super) fn fix_weights(&mut self, w: Input) {
+    /// Weights that are the same in every run. Whether they are kept: their numbers are then not read again.
+    pub(super) fn fix_weights(&mut self, w: Input) -> bool {
         if let &[a, b, ..] = w.shape {
             let (out, inner) = self.channels(a, b);
             self.pack(w.data, out, inner);
             self.fixed = true;
         }
-    }
-
-    pub(super) fn has_fixed_weights(&self) -> bool {
         self.fixed
     }
 
@@ -167,10 +164,9 @@ impl SimdOp for Sums<'_> {
         for from in (0..self.inner).step_by(block) {
             let channels = from..self.inner.min(from + block);
             for place in (0..self.span).step_by(step) {
-                (0..tiles).for_each(
-                    #[inline(always)]
-                    |tile| self.at(isa, tile, place, channels.clone()),
-                );
+                for tile in 0..tiles {
+                    self.at(isa, tile, place, channels.clone());
+                }
             }
         }
     }
@@ -284,7 +280,7 @@ mod tests {
     fn clones_share_fixed_weights_and_need_nothing_but_their_shape() {
         let window = Window { kernel: [1, 1], dilations: [1, 1], before: [0, 0], after: [0, 0] };
         let mut conv = Conv::new(window, Direction::Forward);
-        conv.fix_weights(Input { shape: &[1; 4], data: &[3.0] });
+        assert!(conv.fix_weights(Input { shape: &[1; 4], data: &[3.0] }));
         let mut clone = conv.clone();
         let (mut y, x) = ([0.0; 2], Input { shape: &[1, 1, 1, 2], data: &[1.0, 2.0] });
         clone.run(x, Input { shape: &[1; 4], data: &[] }, None, &mut y).unwrap();

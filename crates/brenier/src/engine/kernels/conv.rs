@@ -164,9 +164,10 @@ impl SimdOp for Sums<'_> {
         for from in (0..self.inner).step_by(block) {
             let channels = from..self.inner.min(from + block);
             for place in (0..self.span).step_by(step) {
-                for tile in 0..tiles {
-                    self.at(isa, tile, place, channels.clone());
-                }
+                (0..tiles).for_each(
+                    #[inline(always)]
+                    |tile| self.at(isa, tile, place, channels.clone()),
+                );
             }
         }
     }

@@ -4,7 +4,7 @@
 //!     cargo run --release -p brenier --example quadrature_residual
 #![allow(clippy::print_stdout, reason = "an example that prints a table")]
 
-use brenier::data::synthetic::{Activation, RandomMlp};
+use brenier::problems::{Activation, RandomMlp};
 use brenier::{Line, PathIntegral, Result, Rule, relative_attribution_error};
 use ndarray::{Array1, Array2};
 use rand::SeedableRng;

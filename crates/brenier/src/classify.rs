@@ -13,10 +13,10 @@ use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
 use crate::data::Dataset;
-use crate::engine::{EngineConfig, Tensor, Workers};
+use crate::engine::{EngineConfig, Tensor, Workers, micro_batch};
 use crate::error::{Error, Result, expect_shape};
+use crate::net::INPUT;
 pub use crate::net::{ClassifierConfig, MlpClassifierConfig, ResnetConfig};
-use crate::predictor::micro_batch;
 use crate::train::{Batch, Epochs, LOSS, Stream, Task, step_rng};
 
 const TARGETS: &str = "targets";
@@ -119,9 +119,6 @@ impl Task for Classification {
         Ok(Batch { inputs, rest_loss: (classes as f64).ln() })
     }
 }
-
-/// The input of classifiers made here.
-pub(crate) const INPUT: &str = "input";
 
 /// The names of a classifier's input and logits.
 fn interface(model: &Model) -> Result<(String, String)> {

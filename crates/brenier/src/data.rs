@@ -5,13 +5,12 @@
 //! decides by what it finds which of the formats it has before it; each format is one file of this module and
 //! ends in the same `Dataset`.
 //!
-//! [`synthetic`] has the problems whose answers are known.
+//! [`problems`](crate::problems) has data whose answers are known.
 
 mod cifar;
 mod coding;
 mod csv;
 mod dataset;
-mod error;
 mod file;
 mod idx;
 mod images;
@@ -20,11 +19,10 @@ mod open;
 mod options;
 mod parquet;
 mod scaling;
-pub mod synthetic;
 mod table;
 
+pub use crate::error::DataError;
 pub use coding::{Column, ColumnKind};
 pub use dataset::Dataset;
-pub use error::DataError;
 pub use options::{Color, Layout, Missing, OpenOptions, Part, Transform};
 pub use scaling::{Constants, Real, Scaling, ScalingConfig, ScalingMethod, ScalingUnit};

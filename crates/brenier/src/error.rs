@@ -7,7 +7,9 @@ use std::path::PathBuf;
 
 use onnx_grad::DType;
 
-use crate::data::DataError;
+mod data;
+
+pub use data::DataError;
 
 /// What can go wrong. Each message says what happened, with which value, and what to try.
 #[derive(Debug, thiserror::Error)]

@@ -2,19 +2,16 @@
 //!
 //! A flow is a [`VelocityField`]: a closed form, a closure, or an ONNX graph with inputs `x [N, ...]` and
 //! `t [N]` and output `v [N, ...]` ([`OnnxFlow`]). Networks of that form are built ([`NetworkConfig`]), trained
-//! ([`train`]) on [`Pairs`] of reference and data, and straightened ([`reflow_pairs`]) here.
+//! ([`train`]) on [`Pairs`] of reference and data, and straightened by pairs that
+//! a flow makes ([`reflow_pairs`](crate::reflow_pairs)).
 
-mod assess;
 mod assignment;
 mod diffusion;
 mod metadata;
 mod onnx;
 mod pairs;
 mod rectified;
-mod reflow;
-mod velocity;
 
-pub use assess::{Quality, assess, sliced_wasserstein};
 pub use assignment::assign;
 pub use diffusion::{Denoising, NoisePredictor, noise_schedule, predict_noise_with};
 pub use metadata::{FlowMetadata, Objective};
@@ -23,8 +20,7 @@ pub use pairs::{
     CoupledPairs, Coupling, MatrixRows, Pairs, PairsFn, Rows, ScaledRows, Source, StoredPairs, couple,
 };
 pub use rectified::{Rectified, flow_loss, train};
-pub use reflow::{flow_ends, reflow_pairs};
-pub use velocity::{FieldFn, VelocityField};
 
+pub use crate::field::{FieldFn, VelocityField};
 pub use crate::net::{MlpConfig, NetworkConfig, UnetConfig};
 pub use crate::train::{Progress, TrainConfig, Trained};

@@ -12,7 +12,7 @@
 //! [`VelocityField`]; closures can be both. Every [`Explanation`] carries its [`Certificate`].
 //!
 //! ```
-//! use brenier::data::synthetic::{Gaussian, OptimalTransport, SineSum};
+//! use brenier::problems::{Gaussian, OptimalTransport, SineSum};
 //! use brenier::{PathIntegral, Rule, TraceConfig, Verdict, trace};
 //! use ndarray::array;
 //!
@@ -36,14 +36,17 @@ pub mod engine;
 mod error;
 pub mod evaluate;
 pub mod experiments;
+mod field;
 mod fingerprint;
 pub mod flow;
 mod nearest;
 mod net;
 mod path;
 mod predictor;
+pub mod problems;
 pub mod report;
 pub mod runs;
+mod score;
 mod store;
 pub mod train;
 mod whole_file;
@@ -54,20 +57,21 @@ pub use attribute::{
 };
 pub use error::{Error, Result};
 pub use evaluate::{neighbourhood_preservation, relative_attribution_error};
+pub use field::{FieldFn, VelocityField};
 pub use fingerprint::{fingerprint, fingerprint_row};
-pub use flow::{FieldFn, VelocityField};
 pub use nearest::nearest_name;
 pub use path::{
-    BlurPath, Border, DdimPath, JoinedGraph, Line, NeighbourGraph, Path, PathEvidence, Polyline, Reference,
-    Reparameterised, Scheme, Solver, Stepping, Tableau, Trace, TraceConfig, TraceMode, Trajectory, curvature,
-    ddim, ddim_ends, flow_consistency_error, geometric_path_straightness, kinetic_action, load_traces,
-    reference_deviation, relative_field_error, sample, save_traces, solve, trace,
+    BlurPath, Border, DdimPath, JoinedGraph, Line, NeighbourGraph, Path, PathEvidence, Polyline, Quality,
+    Reference, Reparameterised, Scheme, Solver, Stepping, Tableau, Trace, TraceConfig, TraceMode, Trajectory,
+    assess, curvature, ddim, ddim_ends, flow_consistency_error, flow_ends, geometric_path_straightness,
+    kinetic_action, load_traces, reference_deviation, reflow_pairs, relative_field_error, sample,
+    save_traces, sliced_wasserstein, solve, trace,
 };
 pub use predictor::{
     BlockedNode, ChannelOrder, Inspection, InterfaceValue, LayerPredictor, LayerValues, Layout,
-    OnnxPredictor, PredictorConfig, Preprocessing, Score, ScoreFn, Sidecar, ValueAndGradient, ValueFn,
-    ValuePredictor,
+    OnnxPredictor, PredictorConfig, Preprocessing, Sidecar, ValueAndGradient, ValuePredictor,
 };
+pub use score::{Score, ScoreFn, ValueFn};
 
 // The README's Rust example compiles.
 #[cfg(doctest)]

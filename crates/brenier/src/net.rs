@@ -33,6 +33,9 @@ pub(crate) const TIME: &str = "t";
 /// The name of the velocity.
 pub(crate) const VELOCITY: &str = "v";
 
+/// The name of the input of a classifier.
+pub(crate) const INPUT: &str = "input";
+
 /// Operator set and file format of the graphs made here: what ONNX Runtime of the last years reads.
 const OPSET: i64 = 18;
 const IR_VERSION: i64 = 8;

@@ -28,7 +28,7 @@ pub use generator::{FlowRun, Generated, ReferenceKind, train_generator};
 pub use reflow::{ReflowRun, reflow};
 
 use crate::error::Result;
-use crate::flow::Quality;
+use crate::path::Quality;
 use crate::train::Progress;
 
 /// What a run is doing.

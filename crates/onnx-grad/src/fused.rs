@@ -18,18 +18,10 @@
 //! as it is. These operators belong to no file: the graph of a gradient that has them cannot be written for others, nor
 //! differentiated again.
 
-mod group_norm;
-mod infer;
+use crate::graph::Graph;
 
-use crate::error::Result;
-use crate::graph::{Graph, Node};
-use crate::shapes::{Facts, Window, conv_window};
-use crate::tensor::DType;
+pub use crate::graph::FUSED_DOMAIN as DOMAIN;
 
-pub(crate) use infer::infer;
-
-/// The domain of these operators.
-pub const DOMAIN: &str = "onnx-grad";
 /// A convolution of images that moves by single pixels, without groups.
 pub const CONV: &str = "Conv";
 /// The gradient of [`CONV`] with respect to its image.
@@ -43,43 +35,7 @@ pub const GROUP_NORM_GRADIENT: &str = "GroupNormGradient";
 /// The activation `u sigmoid(u)`.
 pub const SILU: &str = "silu";
 
-/// The graph with every part that one of these operators computes in that form.
-pub fn fuse(graph: &Graph) -> Result<Graph> {
-    let facts = Facts::of(graph)?;
-    let mut fused = group_norm::fuse(graph, &facts);
-    let made = graph.producers();
-    for node in &mut fused.nodes {
-        // Weights that nodes make, such as kernels turned around, are constants that engines work out beforehand.
-        let own = node.input(1).is_some_and(|weights| !made.contains_key(weights));
-        if let Some(window) = window(node, &facts).filter(|_| own) {
-            node.domain = DOMAIN.to_string();
-            node.attributes = attributes(&window);
-        }
-    }
-    Ok(fused)
-}
-
-/// The window of a convolution that can be had in one piece, there and back.
-fn window(node: &Node, facts: &Facts) -> Option<Window> {
-    let (x, w) = (facts.get(node.input(0)?), facts.get(node.input(1)?));
-    let plain = node.is("Conv") && node.int("group", 1) == 1 && x.dtype == Some(DType::F32);
-    let window = conv_window(node, w).ok().flatten().filter(|window| plain && !window.is_automatic())?;
-    let channels = w.shape.as_ref()?.iter().take(2).all(|dim| dim.known().is_some_and(|n| n > 0));
-    (window.rank() == 2 && x.rank() == Some(4) && channels && window.back().is_some()).then_some(window)
-}
-
-/// The attributes of a convolution.
-pub(crate) fn attributes(window: &Window) -> std::collections::BTreeMap<String, crate::Attribute> {
-    [
-        ("kernel_shape", window.kernel.clone()),
-        ("dilations", window.dilations.clone()),
-        ("pads", window.pads()),
-    ]
-    .map(|(name, values)| (name.to_string(), values.into()))
-    .into()
-}
-
 /// Whether the graph has any of these operators.
 pub fn has_any(graph: &Graph) -> bool {
-    graph.nodes.iter().any(|node| node.domain == DOMAIN)
+    graph.nodes.iter().any(|node| node.is_fused())
 }

@@ -12,6 +12,8 @@ use crate::tensor::{DType, TensorData};
 
 /// The newest ONNX operator set whose models are read.
 pub const NEWEST_OPSET: i64 = 24;
+/// The domain of [fused operators](crate::fused), which no file has.
+pub const FUSED_DOMAIN: &str = "onnx-grad";
 /// The oldest ONNX operator set whose models are read.
 pub const OLDEST_OPSET: i64 = 11;
 
@@ -197,6 +199,11 @@ impl Node {
         self.domain.is_empty() || self.domain == "ai.onnx"
     }
 
+    /// Whether the operator is one of the [fused](crate::fused) ones.
+    pub fn is_fused(&self) -> bool {
+        self.domain == FUSED_DOMAIN
+    }
+
     /// An integer attribute, or what the specification says where it is left out.
     pub fn int(&self, name: &str, default: i64) -> i64 {
         match self.attributes.get(name) {
@@ -236,7 +243,7 @@ impl Node {
             name => name,
         };
         // Fused operators are called as what they stand for: no file has their domain.
-        if self.is_standard() || self.domain == crate::fused::DOMAIN {
+        if self.is_standard() || self.is_fused() {
             format!("'{name}' ({})", self.op)
         } else {
             format!("'{name}' ({}::{})", self.domain, self.op)

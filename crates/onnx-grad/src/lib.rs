@@ -7,11 +7,13 @@ mod coverage;
 mod error;
 pub mod eval;
 mod floats;
+mod fuse;
 pub mod fused;
 mod grad;
 mod graph;
 mod half_weights;
 mod lower;
+mod options;
 pub mod proto;
 mod read;
 mod resample;
@@ -25,10 +27,10 @@ pub use build::{Builder, Value};
 pub use cost::Cost;
 pub use coverage::{Coverage, Treatment, coverage, coverage_table};
 pub use error::{Error, Result};
-pub use grad::{
-    GradOptions, Obstacle, ReluBackward, WeightGradient, grad, grad_with, gradient_name, obstacles, seed_name,
-};
+pub use fuse::fuse;
+pub use grad::{Obstacle, grad, grad_with, gradient_name, obstacles, seed_name};
 pub use graph::{Attribute, Dim, Graph, Model, NEWEST_OPSET, Node, OLDEST_OPSET, ValueInfo};
 pub use lower::lower;
+pub use options::{GradOptions, ReluBackward, WeightGradient};
 pub use read::operators;
 pub use tensor::{DType, TensorData};

@@ -24,8 +24,8 @@ use std::collections::BTreeMap;
 
 use crate::build::{Builder, Value};
 use crate::error::{Error, Result};
-use crate::grad::GradOptions;
 use crate::graph::{Dim, Node};
+use crate::options::GradOptions;
 use crate::shapes::Fact;
 
 /// A rule may need a constant (the matrix of a `Resize`, the kernels of a `MaxPool`), up to this many elements.
@@ -282,7 +282,7 @@ pub(crate) const REGISTRY: &[Rule] = &[
 
 /// The rule for a node's operator, where there is one.
 pub(crate) fn find(node: &Node) -> Option<Kind> {
-    if node.domain == crate::fused::DOMAIN {
+    if node.is_fused() {
         return fused::find(node).map(Kind::Backward);
     }
     REGISTRY.iter().find(|rule| node.is(rule.op)).map(|rule| rule.kind)

@@ -11,6 +11,7 @@
 
 pub(crate) mod dims;
 mod einsum;
+mod fused;
 mod infer;
 mod layout;
 mod window;
@@ -22,6 +23,7 @@ use crate::graph::{Dim, Graph, Node, ValueInfo};
 use crate::tensor::{DType, MAX_RANK, TensorData};
 
 pub(crate) use einsum::einsum_terms;
+pub(crate) use fused::conv_attributes;
 pub(crate) use infer::{constant_value, conv_window, normalise_axis, reduced_axes};
 pub(crate) use layout::{pad_spec, slice_bounds, slice_spec};
 pub(crate) use window::Window;

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use onnx_grad::{
-    Attribute, Builder, DType, Dim, GradOptions, Graph, Node, TensorData, Value, fused, grad_with,
+    Attribute, Builder, DType, Dim, GradOptions, Graph, Node, TensorData, Value, fuse, fused, grad_with,
 };
 
 /// A layer of a network under construction.
@@ -65,7 +65,7 @@ fn a_normalisation_with_its_activation_is_one_node() {
     let x = net.x.clone();
     let u = net.group_norm(&x, 2, [4, 3, 2]);
     let y = net.silu(&u);
-    let graph = fused::fuse(&net.finish(&[("y", &y)])).unwrap();
+    let graph = fuse(&net.finish(&[("y", &y)])).unwrap();
     assert_eq!(fused_ops(&graph), [fused::GROUP_NORM]);
     assert_eq!(graph.nodes.len(), 2, "the normalisation and the name of the output");
     let norm = find(&graph, fused::GROUP_NORM);
@@ -82,7 +82,7 @@ fn what_others_see_stays() {
     let u = net.group_norm(&x, 2, [4, 3, 2]);
     let y = net.silu(&u);
     let seen = net.b.op("Neg", &[&u]);
-    let graph = fused::fuse(&net.finish(&[("y", &y), ("seen", &seen)])).unwrap();
+    let graph = fuse(&net.finish(&[("y", &y), ("seen", &seen)])).unwrap();
     assert_eq!(fused_ops(&graph), [fused::GROUP_NORM]);
     assert_eq!(find(&graph, fused::GROUP_NORM).string("activation", "none"), "");
     graph.validate().unwrap();
@@ -93,7 +93,7 @@ fn what_others_see_stays() {
     let u = net.group_norm(&x, 2, [4, 3, 2]);
     let inner = net.b.graph().nodes.iter().find(|node| node.is("InstanceNormalization")).unwrap();
     let inner = inner.outputs[0].clone();
-    let graph = fused::fuse(&net.finish(&[("u", &u), ("inner", &inner)])).unwrap();
+    let graph = fuse(&net.finish(&[("u", &u), ("inner", &inner)])).unwrap();
     assert!(fused_ops(&graph).is_empty());
 }
 
@@ -105,12 +105,12 @@ fn other_products_and_other_shapes_are_not_taken_for_a_normalisation() {
     let u = net.group_norm(&x, 1, [2, 3, 3]);
     let mut graph = net.finish(&[("u", &u)]);
     graph.initializers.insert("gain".to_string(), TensorData::f32(&[2, 3, 3], &[0.5; 18]));
-    assert!(fused_ops(&fused::fuse(&graph).unwrap()).is_empty());
+    assert!(fused_ops(&fuse(&graph).unwrap()).is_empty());
     // Channels in another order behind the normalisation.
     let mut net = Net::new([2, 4, 1]);
     let x = net.x.clone();
     let u = net.group_norm(&x, 1, [4, 2, 1]);
-    assert!(fused_ops(&fused::fuse(&net.finish(&[("u", &u)])).unwrap()).is_empty());
+    assert!(fused_ops(&fuse(&net.finish(&[("u", &u)])).unwrap()).is_empty());
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn convolutions_of_images_by_single_pixels_are_fused_and_others_are_not() {
         let w = net.parameter("w", weights);
         let x = net.x.clone();
         let y = net.b.op_with("Conv", &[&x, &w], attributes);
-        fused_ops(&fused::fuse(&net.finish(&[("y", &y)])).unwrap()).len()
+        fused_ops(&fuse(&net.finish(&[("y", &y)])).unwrap()).len()
     };
     let pads = |pad: i64| ("pads", Attribute::Ints(vec![pad; 4]));
     assert_eq!(conv(&[6, 4, 3, 3], &[pads(1)]), 1);

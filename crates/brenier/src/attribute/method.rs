@@ -493,7 +493,7 @@ mod tests {
 
     #[test]
     fn examples_of_a_part_have_their_numbers_in_the_run_with_paths_and_without() {
-        let score = crate::data::synthetic::LinearScore::new(ndarray::array![1.0, -2.0], 0.0);
+        let score = crate::problems::LinearScore::new(ndarray::array![1.0, -2.0], 0.0);
         let inputs = ndarray::array![[1.0, 2.0], [3.0, 4.0]];
         let context = Context { first_example: 5, ..Context::default() };
         for name in ["gradient", "ig"] {

@@ -4,7 +4,7 @@
 //! gradient is a dozen passes over memory are not what they are fast at. The operators of [`onnx_grad::fused`] stand for
 //! these parts of a graph; here is what computes them, for one thread, in safe Rust over RTen's portable vectors. Either
 //! engine hands such nodes to these kernels and runs all others itself: ONNX Runtime as custom operators
-//! ([`super::ort_kernels`]), RTen between two parts of the graph ([`super::rten_stages`]).
+//! ([`super::ort`]), RTen between two parts of the graph ([`super::rten`]).
 //!
 //! Every example is computed by itself and in the same order, so results do not depend on what else is in the batch;
 //! sums over examples go from the first to the last.

@@ -14,10 +14,14 @@ use ndarray::{ArrayD, ArrayViewD};
 use onnx_grad::{DType, Dim, Model, ValueInfo, fused};
 
 use super::signature::Signature;
-use super::{
-    AsItIs, Engine, Kernels, Program, Provider, Tensor, TensorView, WeightGradient, library, ort_kernels,
-};
+use super::{AsItIs, Engine, Kernels, Program, Tensor, TensorView, WeightGradient};
 use crate::error::{Error, Result};
+
+mod kernels;
+mod library;
+mod provider;
+
+pub use self::provider::Provider;
 
 /// [ONNX Runtime](https://onnxruntime.ai), 32- and 64-bit floats, on the CPU or through an execution provider.
 ///
@@ -94,7 +98,7 @@ impl OnnxRuntime {
         for _ in 0..count {
             let mut builder = self.builder().map_err(|e| load_error(&e))?;
             if kernels {
-                let domain = ort_kernels::domain().map_err(|e| load_error(&e))?;
+                let domain = kernels::domain().map_err(|e| load_error(&e))?;
                 builder = builder.with_operators(domain).map_err(|e| load_error(&e.into()))?;
             }
             if let Some(registration) = registration(self.provider) {

@@ -4,14 +4,19 @@ use std::sync::Arc;
 
 use ::rten::{RunOptions, ThreadPool, Value, ValueOrView, ValueView};
 use ndarray::{ArrayD, CowArray, IxDyn};
-use onnx_grad::{Attribute, DType, Graph, Model, fused};
+use onnx_grad::{Attribute, DType, Graph, Model, fuse};
 use rten_tensor::Layout;
 
-use super::rten_quirks::{merge_outputs, spell_out};
-use super::rten_stages::{Staged, Stopped, Workbench};
 use super::signature::Signature;
 use super::{Engine, Kernels, Program, Tensor, TensorView, WeightGradient};
 use crate::error::{Error, Result};
+
+mod quirks;
+mod staged;
+mod stages;
+
+use self::quirks::{merge_outputs, spell_out};
+use self::staged::{Staged, Stopped, Workbench};
 
 /// The built-in engine: [RTen](https://github.com/robertknight/rten), 32-bit floats on the CPU.
 ///
@@ -57,7 +62,7 @@ impl Engine for Rten {
         refuse_f64(&model.graph)?;
         let mut model = spell_out(model)?;
         // A graph that contradicts itself stays as it is, for RTen to say where.
-        model.graph = fused::fuse(&model.graph).unwrap_or(model.graph);
+        model.graph = fuse(&model.graph).unwrap_or(model.graph);
         let (signature, mut model) = Signature::of(&model, Rten::NAME)?;
         let places = merge_outputs(&mut model.graph);
         let load_error = |node: Option<&str>, reason: String| Error::EngineLoad {

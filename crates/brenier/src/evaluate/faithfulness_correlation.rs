@@ -40,7 +40,7 @@ mod tests {
     use ndarray::{Array2, array};
 
     use super::*;
-    use crate::data::synthetic::LinearScore;
+    use crate::problems::LinearScore;
 
     #[test]
     fn exact_credit_of_a_linear_score_is_faithful() {

@@ -51,7 +51,7 @@ mod tests {
 
     use super::*;
     use crate::attribute::Meaning;
-    use crate::data::synthetic::LinearScore;
+    use crate::problems::LinearScore;
 
     #[test]
     fn exact_credit_of_a_linear_score_has_none() {

@@ -87,7 +87,7 @@ mod tests {
     use ndarray::{Array2, array};
 
     use super::*;
-    use crate::data::synthetic::LinearScore;
+    use crate::problems::LinearScore;
     use crate::{FieldFn, Line, Path, PathEvidence, Polyline};
 
     #[test]

@@ -166,7 +166,7 @@ mod tests {
     use ndarray::array;
 
     use super::*;
-    use crate::data::synthetic::LinearScore;
+    use crate::problems::LinearScore;
 
     #[test]
     fn a_linear_score_in_closed_form() {

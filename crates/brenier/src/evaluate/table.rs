@@ -359,8 +359,8 @@ mod tests {
 
     use super::*;
     use crate::attribute::{Settings, SmoothGrad};
-    use crate::data::synthetic::SineSum;
     use crate::evaluate::MetricSettings;
+    use crate::problems::SineSum;
     use crate::{FieldFn, VelocityField};
 
     const EXAMPLES: usize = 2 * CHUNK + 3;

@@ -15,7 +15,7 @@ use rand_distr::{Distribution, Uniform};
 use serde::{Deserialize, Serialize};
 
 use super::{Figure, Row, Table, log_slope};
-use crate::data::synthetic::SineSum;
+use crate::problems::SineSum;
 use crate::report::{Chart, Mark, Scale, Series};
 use crate::{Error, Line, PathIntegral, Result, Rule};
 

@@ -17,9 +17,9 @@ use super::benchmark::{TrainedSubject, TrainedSubjectConfig, methods, table_rows
 use super::{Figure, NamedFlow, Row, Scale as Size, Store, Subject, Table, Tell};
 use crate::classify::accuracy;
 use crate::data::Dataset;
-use crate::data::synthetic::{Planted, PlantedImages, PlantedTable};
 use crate::engine::EngineConfig;
 use crate::evaluate::{Evaluation, Metric, MetricTable};
+use crate::problems::{Planted, PlantedImages, PlantedTable};
 use crate::report::ranking;
 use crate::{Error, Result};
 

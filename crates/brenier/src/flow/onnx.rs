@@ -18,11 +18,10 @@ use ndarray::{Array1, Array2, ArrayView2, Axis};
 use onnx_grad::{DType, Dim, Model};
 
 use super::metadata::{FlowMetadata, Objective};
-use super::velocity::VelocityField;
-use crate::engine::{EngineConfig, EngineKind, Tensor, Workers};
+use crate::engine::{EngineConfig, EngineKind, Tensor, Workers, micro_batch};
 use crate::error::{Error, Result, expect_shape};
+use crate::field::VelocityField;
 use crate::net::{STATE, TIME, VELOCITY};
-use crate::predictor::micro_batch;
 
 /// A network from `x` and `t` to `v`, loaded, with the scaling between the user's space and its own.
 #[derive(Debug)]

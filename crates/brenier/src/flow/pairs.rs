@@ -6,7 +6,7 @@
 //! - [`Coupling::OptimalTransport`]: within a group of a batch, the assignment with the least total squared
 //!   distance (Pooladian et al., 2023; Tong et al., 2023). Larger groups come nearer to optimal transport of
 //!   the distributions and cost their third power.
-//! - [`StoredPairs`]: made by another flow; see [`reflow_pairs`](super::reflow_pairs).
+//! - [`StoredPairs`]: made by another flow; see [`reflow_pairs`](crate::reflow_pairs).
 //!
 //! What step `s` sees follows from the seed and `s` alone, so that a run can be resumed anywhere.
 

@@ -43,7 +43,7 @@ impl MlpClassifierConfig {
             });
         }
         let mut l = Layers::new("mlp", seed);
-        let x = l.input(crate::classify::INPUT, scaling.shape());
+        let x = l.input(super::INPUT, scaling.shape());
         let x = l.scaled(&x, scaling);
         let flat = if scaling.shape().len() == 1 { x } else { l.b.reshape(&x, &[-1, features as i64]) };
         let mut h = l.linear("input", &flat, features, self.width, Init::LeCun);

@@ -63,7 +63,7 @@ impl ResnetConfig {
             );
         }
         let mut l = Layers::new("resnet", seed);
-        let x = l.input(crate::classify::INPUT, shape);
+        let x = l.input(super::INPUT, shape);
         let x = l.scaled(&x, scaling);
         // Odd, and no pixel is stepped over.
         let kernel = 3.max(self.patch | 1);

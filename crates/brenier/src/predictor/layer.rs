@@ -10,9 +10,8 @@
 use ndarray::{Array1, Array4, ArrayView2, Ix4};
 use onnx_grad::{DType, Dim, GradOptions, Graph, Model, ValueInfo, grad_with, seed_name, shapes::Facts};
 
-use super::micro_batch::micro_batch;
 use super::onnx::{PredictorConfig, SCORES, floats, matrix, one_hot};
-use crate::engine::{Engine, EngineKind, Kernels, Tensor, Workers};
+use crate::engine::{Engine, EngineKind, Kernels, Tensor, Workers, micro_batch};
 use crate::error::{Error, Result, expect_shape};
 
 /// A model that also gives the values of a layer and the gradient there.

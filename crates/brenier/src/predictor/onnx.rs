@@ -19,12 +19,11 @@ use onnx_grad::{
 
 use super::layer::LayerPredictor;
 use super::logits::cut_final_activation;
-use super::micro_batch::micro_batch;
 use super::preprocessing::Preprocessing;
-use super::score::Score;
 use super::values::ValuePredictor;
-use crate::engine::{Engine, EngineConfig, EngineKind, Kernels, Tensor, Workers};
+use crate::engine::{Engine, EngineConfig, EngineKind, Kernels, Tensor, Workers, micro_batch};
 use crate::error::{Error, Result};
+use crate::score::Score;
 
 /// The name of the scores in the graphs made here.
 pub(super) const SCORES: &str = "brenier/scores";

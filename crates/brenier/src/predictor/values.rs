@@ -14,11 +14,10 @@ use std::sync::Arc;
 use ndarray::{Array1, Array2, ArrayD, ArrayView1, ArrayView2, ArrayViewD, IxDyn};
 use onnx_grad::{DType, Dim, Model, ValueInfo, operators};
 
-use super::micro_batch::micro_batch;
 use super::onnx::{PredictorConfig, floats, prepare, row_shape};
-use super::score::Score;
-use crate::engine::{AsItIs, Engine, EngineKind, Tensor, Workers};
+use crate::engine::{AsItIs, Engine, EngineKind, Tensor, Workers, micro_batch};
 use crate::error::{Error, Result};
+use crate::score::Score;
 
 /// Rows of a micro-batch of a file that is run as it is.
 const ROWS: usize = 64;

@@ -14,11 +14,11 @@ use super::{Event, Outcome, Watch, files};
 use crate::data::{Dataset, Scaling, ScalingConfig};
 use crate::error::{Error, Result, expect_shape};
 use crate::flow::{
-    CoupledPairs, Coupling, Denoising, FlowMetadata, NoisePredictor, Objective, OnnxFlow, Pairs, Quality,
-    Rectified, ScaledRows, Source, assess, flow_ends, predict_noise_with,
+    CoupledPairs, Coupling, Denoising, FlowMetadata, NoisePredictor, Objective, OnnxFlow, Pairs, Rectified,
+    ScaledRows, Source, predict_noise_with,
 };
 use crate::net::NetworkConfig;
-use crate::path::{Reference, Solver, TraceConfig, ddim, ddim_ends, trace};
+use crate::path::{Quality, Reference, Solver, TraceConfig, assess, ddim, ddim_ends, flow_ends, trace};
 use crate::train::{Task, TrainConfig, Trained, fit, mean_loss};
 use crate::whole_file::make_folder;
 

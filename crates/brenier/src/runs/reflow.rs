@@ -17,8 +17,8 @@ use super::{Event, Generated, Outcome, ReferenceKind, Watch, files};
 use crate::VelocityField;
 use crate::data::Dataset;
 use crate::error::{Error, Result, expect_shape};
-use crate::flow::{FlowMetadata, Objective, OnnxFlow, ScaledRows, StoredPairs, flow_ends};
-use crate::path::Solver;
+use crate::flow::{FlowMetadata, Objective, OnnxFlow, ScaledRows, StoredPairs};
+use crate::path::{Solver, flow_ends};
 use crate::train::TrainConfig;
 use crate::whole_file::{Failure, Packing, make_folder, write_arrays};
 

@@ -1,6 +1,6 @@
 //! The fixed-path axioms and the two propositions of appendix B, on random scores and paths.
 
-use brenier::data::synthetic::{LinearScore, QuadraticScore, SineSum};
+use brenier::problems::{LinearScore, QuadraticScore, SineSum};
 use brenier::{Line, Path, PathIntegral, Polyline, Reparameterised, Rule, Score, ScoreFn, Verdict, sample};
 use proptest::prelude::*;
 
@@ -171,7 +171,7 @@ fn the_bound_is_not_vacuous() {
 
 #[test]
 fn fifty_euler_steps_and_the_left_rule_are_algorithm_1_of_the_paper() {
-    use brenier::data::synthetic::{Gaussian, RectifiedTransport};
+    use brenier::problems::{Gaussian, RectifiedTransport};
     use brenier::{Scheme, Solver, TraceConfig, TraceMode, trace};
 
     let (from, to) = (Gaussian::isotropic(D, 1.0).unwrap(), Gaussian::isotropic(D, 4.0).unwrap());

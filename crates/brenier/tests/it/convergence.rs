@@ -46,7 +46,7 @@ fn gauss_legendre_beats_every_power() {
 #[test]
 fn sixteen_gauss_legendre_nodes_suffice_on_smooth_networks_and_adaptive_halves_the_cost_on_relu() {
     use brenier::Line;
-    use brenier::data::synthetic::{Activation, RandomMlp};
+    use brenier::problems::{Activation, RandomMlp};
     use rand::SeedableRng;
 
     let cases = |activation| -> Vec<(RandomMlp, Line)> {

@@ -1,7 +1,6 @@
 //! The experiments on images, small: what they say must be what closed forms say, or what their parts say.
 
 use brenier::classify::{ClassifierConfig, ResnetConfig};
-use brenier::data::synthetic::PlantedImages;
 use brenier::data::{Dataset, Scaling};
 use brenier::engine::EngineConfig;
 use brenier::experiments::{
@@ -10,6 +9,7 @@ use brenier::experiments::{
     benchmark, completeness, convergence, planted, qualitative, stability, train_checkpoints,
 };
 use brenier::flow::{OnnxFlow, TrainConfig, UnetConfig};
+use brenier::problems::PlantedImages;
 use brenier::{OnnxPredictor, PredictorConfig};
 use ndarray::Array2;
 

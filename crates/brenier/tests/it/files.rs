@@ -1,6 +1,6 @@
 //! What is saved comes back: traces, polylines, explanations.
 
-use brenier::data::synthetic::{Gaussian, RectifiedTransport, SineSum};
+use brenier::problems::{Gaussian, RectifiedTransport, SineSum};
 use brenier::{
     Explanation, Path, PathIntegral, Polyline, Rule, TraceConfig, load_traces, sample, save_traces, trace,
 };

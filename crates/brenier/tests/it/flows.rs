@@ -4,14 +4,14 @@ use std::cell::Cell;
 use std::ops::ControlFlow;
 
 use brenier::data::Scaling;
-use brenier::data::synthetic::{Gaussian, OptimalTransport, RectifiedTransport};
 use brenier::engine::{EngineConfig, EngineKind};
 use brenier::flow::{
     CoupledPairs, Coupling, FlowMetadata, MatrixRows, MlpConfig, OnnxFlow, Pairs, PairsFn, Source,
-    TrainConfig, Trained, flow_ends, reflow_pairs, train,
+    TrainConfig, Trained, train,
 };
+use brenier::problems::{Gaussian, OptimalTransport, RectifiedTransport};
 use brenier::runs::ReflowRun;
-use brenier::{Error, Result, Scheme, Solver, VelocityField};
+use brenier::{Error, Result, Scheme, Solver, VelocityField, flow_ends, reflow_pairs};
 use ndarray::{Array2, array};
 use onnx_grad::Model;
 

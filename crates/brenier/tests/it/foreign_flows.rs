@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use brenier::VelocityField;
 use brenier::engine::EngineConfig;
-use brenier::flow::{OnnxFlow, StoredPairs, TrainConfig, reflow_pairs, train};
-use brenier::{Scheme, Solver};
+use brenier::flow::{OnnxFlow, StoredPairs, TrainConfig, train};
+use brenier::{Scheme, Solver, reflow_pairs};
 use ndarray::{Array1, Array2, ArrayD};
 use ndarray_npy::NpzReader;
 use onnx_grad::Model;

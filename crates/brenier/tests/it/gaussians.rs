@@ -1,6 +1,6 @@
 //! The exact flows between Gaussians: action, straightness, and the difference between straight and optimal.
 
-use brenier::data::synthetic::{Gaussian, OptimalTransport, RectifiedTransport};
+use brenier::problems::{Gaussian, OptimalTransport, RectifiedTransport};
 use brenier::{
     Path, Solver, TraceConfig, TraceMode, VelocityField, curvature, flow_consistency_error,
     geometric_path_straightness, kinetic_action, relative_field_error, sample, solve, trace,

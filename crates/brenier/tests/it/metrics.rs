@@ -5,12 +5,12 @@ use std::fs::File;
 use std::path::{Path as FilePath, PathBuf};
 
 use brenier::attribute::{Baseline, Context, Grouping, Meaning, Method, Slic};
-use brenier::data::synthetic::LinearScore;
 use brenier::engine::EngineConfig;
 use brenier::evaluate::{
     Cases, Channels, Direction, EdgeAlignment, ImageEdges, Metric, ModelRandomisation, Order, Removal, Satv,
     Spread, Subsets, Units, explain_with, spearman, structural_similarity, weight_layers,
 };
+use brenier::problems::LinearScore;
 use brenier::{FieldFn, Line, OnnxPredictor, Path, PredictorConfig, Score, ValueFn};
 use ndarray::{Array1, Array2, ArrayD, ArrayView1, Axis, Ix3, array, s};
 use ndarray_npy::NpzReader;

@@ -1,6 +1,6 @@
 //! What cannot be explained is refused, with the place and the value; what can be doubted is warned of.
 
-use brenier::data::synthetic::SineSum;
+use brenier::problems::SineSum;
 use brenier::{Error, FieldFn, Line, PathIntegral, Polyline, Rule, ScoreFn, TraceConfig, Verdict, trace};
 use ndarray::array;
 

@@ -2,7 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 
-use brenier::data::synthetic::TanhSum;
+use brenier::problems::TanhSum;
 use brenier::{Path, PathEvidence, Result, Score};
 use ndarray::{Array1, Array2, ArrayView2};
 use rand::SeedableRng;

@@ -1,6 +1,6 @@
 //! Nodes stream: results do not depend on the size of the micro-batches, and neither does what is held.
 
-use brenier::data::synthetic::{Activation, RandomMlp};
+use brenier::problems::{Activation, RandomMlp};
 use brenier::{Line, PathIntegral, Rule, ScoreFn};
 use ndarray::array;
 use rand::SeedableRng;

@@ -4,8 +4,8 @@ use super::elementwise::chain;
 use super::{Gradients, Step};
 use crate::build::Value;
 use crate::error::Result;
-use crate::grad::ReluBackward;
 use crate::graph::Attribute;
+use crate::options::ReluBackward;
 
 /// `d tanh(x) = (1 - y^2) dx`
 pub(super) fn tanh(step: &mut Step<'_>) -> Gradients {

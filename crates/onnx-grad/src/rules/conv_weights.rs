@@ -7,8 +7,8 @@ use super::conv::{Attributes, attributes, unfold};
 use super::layout::pad_zeros;
 use crate::build::Value;
 use crate::error::Result;
-use crate::grad::WeightGradient;
 use crate::graph::Dim;
+use crate::options::WeightGradient;
 use crate::shapes::Window;
 
 /// Kernels with more taps than this would make more nodes than is good for an engine.

@@ -3,10 +3,10 @@
 use super::{Backward, Gradients, Step};
 use crate::build::Value;
 use crate::fused::{
-    CONV, CONV_INPUT_GRADIENT, CONV_WEIGHT_GRADIENT, DOMAIN, GROUP_NORM, GROUP_NORM_GRADIENT, attributes,
+    CONV, CONV_INPUT_GRADIENT, CONV_WEIGHT_GRADIENT, DOMAIN, GROUP_NORM, GROUP_NORM_GRADIENT,
 };
 use crate::graph::Node;
-use crate::shapes::Window;
+use crate::shapes::{Window, conv_attributes};
 
 /// The rule for a fused operator.
 pub(super) fn find(node: &Node) -> Option<Backward> {
@@ -36,7 +36,7 @@ fn conv(step: &mut Step<'_>) -> Gradients {
     let mut sent = vec![None; node.inputs.len()];
     if step.wants(0) {
         let back = Window::of(node, None)?.back().ok_or_else(|| step.malformed("it has no way back"))?;
-        let back = Node { attributes: attributes(&back), ..Node::default() };
+        let back = Node { attributes: conv_attributes(&back), ..Node::default() };
         sent[0] = push(step, CONV_INPUT_GRADIENT, &[&dy, w], 1, &back).pop();
     }
     if step.wants(1) || step.wants(2) {

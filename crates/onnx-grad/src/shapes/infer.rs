@@ -5,7 +5,6 @@ use super::dims::{self, Product};
 use super::layout;
 use super::window::Window;
 use crate::error::{Error, Result};
-use crate::fused;
 use crate::graph::{Attribute, Dim, Node};
 use crate::tensor::{DType, TensorData};
 
@@ -31,8 +30,8 @@ pub(super) fn show(shape: &[Dim]) -> String {
 
 /// The outputs' facts, as far as they follow; shorter than the outputs where nothing is known.
 pub(super) fn infer(node: &Node, inputs: &[&Fact]) -> Result<Vec<Fact>> {
-    if node.domain == fused::DOMAIN {
-        return fused::infer(node, inputs);
+    if node.is_fused() {
+        return super::fused::infer(node, inputs);
     }
     if !node.is_standard() {
         return Ok(Vec::new());

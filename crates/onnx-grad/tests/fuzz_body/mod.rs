@@ -12,7 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use onnx_grad::shapes::Facts;
-use onnx_grad::{Cost, Graph, Model, fused, grad, lower};
+use onnx_grad::{Cost, Graph, Model, fuse, grad, lower};
 
 pub(crate) use mutate::mutated;
 
@@ -62,7 +62,7 @@ pub(crate) fn exercise(bytes: &[u8]) -> Reached {
     if let Ok(lowered) = lower(&model.graph, &[]) {
         survives_writing(&Model { graph: lowered, ..model.clone() });
     }
-    if let Ok(fused) = fused::fuse(&model.graph) {
+    if let Ok(fused) = fuse(&model.graph) {
         fused.validate().expect("what was fused is valid");
     }
     match gradient(&model.graph) {

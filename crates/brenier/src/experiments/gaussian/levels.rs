@@ -28,10 +28,8 @@ use serde::{Deserialize, Serialize};
 
 use super::world::World;
 use crate::engine::EngineConfig;
-use crate::flow::{
-    Coupling, MlpConfig, OnnxFlow, Pairs, PairsFn, StoredPairs, TrainConfig, couple, reflow_pairs, train,
-};
-use crate::path::{Scheme, Solver};
+use crate::flow::{Coupling, MlpConfig, OnnxFlow, Pairs, PairsFn, StoredPairs, TrainConfig, couple, train};
+use crate::path::{Scheme, Solver, reflow_pairs};
 use crate::{Error, Result};
 
 /// How the flows of a world are trained.

@@ -23,11 +23,11 @@ use serde::{Deserialize, Serialize};
 use super::levels::{Levels, LevelsConfig};
 use super::world::{STEPS, World};
 use super::{Scale as Size, check_size};
-use crate::data::synthetic::TanhSum;
 use crate::engine::EngineConfig;
 use crate::experiments::{Figure, Row, Store, Table};
 use crate::flow::{OnnxFlow, Pairs, TrainConfig};
 use crate::path::{Reference, Scheme, Solver, Trace, TraceConfig, trace};
+use crate::problems::TanhSum;
 use crate::report::{Axes, Chart, Mark, Panels, Scale, Series};
 use crate::{
     Path, PathIntegral, Result, Rule, VelocityField, neighbourhood_preservation, relative_attribution_error,

@@ -17,8 +17,8 @@ use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
 use super::matching::matched;
-use crate::data::synthetic::{Gaussian, OptimalTransport, RectifiedTransport};
 use crate::path::{Scheme, Solver, Trajectory, curvature, kinetic_action, solve};
+use crate::problems::{Gaussian, OptimalTransport, RectifiedTransport};
 use crate::{Result, VelocityField};
 
 /// The paper's W2^2.

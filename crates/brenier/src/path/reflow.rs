@@ -11,10 +11,10 @@
 
 use ndarray::{Array2, ArrayView2, Axis, concatenate, s};
 
-use super::pairs::StoredPairs;
-use super::velocity::VelocityField;
+use super::{Solver, solve};
 use crate::error::{Error, Result, expect_shape};
-use crate::path::{Solver, solve};
+use crate::field::VelocityField;
+use crate::flow::StoredPairs;
 
 /// Trajectories that are solved at a time: memory does not grow with the number of pairs.
 const ROWS: usize = 1024;

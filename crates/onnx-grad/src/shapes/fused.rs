@@ -1,12 +1,12 @@
-//! Shapes of the outputs of fused operators.
+//! Shapes of the outputs of fused operators, and the attributes of those that have a window.
 
-use super::{CONV, CONV_INPUT_GRADIENT, CONV_WEIGHT_GRADIENT, GROUP_NORM, GROUP_NORM_GRADIENT};
+use super::{Fact, Window};
 use crate::error::Result;
-use crate::graph::{Dim, Node};
-use crate::shapes::{Fact, Window};
+use crate::fused::{CONV, CONV_INPUT_GRADIENT, CONV_WEIGHT_GRADIENT, GROUP_NORM, GROUP_NORM_GRADIENT};
+use crate::graph::{Attribute, Dim, Node};
 
 /// The outputs' facts, as far as they follow.
-pub(crate) fn infer(node: &Node, inputs: &[&Fact]) -> Result<Vec<Fact>> {
+pub(super) fn infer(node: &Node, inputs: &[&Fact]) -> Result<Vec<Fact>> {
     let like = |fact: &Fact| Fact { dtype: fact.dtype, shape: fact.shape.clone(), ..Fact::default() };
     Ok(match (node.op.as_str(), inputs) {
         (CONV, [x, w, ..]) => vec![convolved(node, x, w, 0)?],
@@ -36,4 +36,15 @@ fn convolved(node: &Node, x: &Fact, w: &Fact, axis: usize) -> Result<Fact> {
         (image.len() == window.rank() + 2).then_some(shape)
     };
     Ok(Fact { dtype: x.dtype, shape: shape(), ..Fact::default() })
+}
+
+/// The attributes of a fused convolution with this window.
+pub(crate) fn conv_attributes(window: &Window) -> std::collections::BTreeMap<String, Attribute> {
+    [
+        ("kernel_shape", window.kernel.clone()),
+        ("dilations", window.dilations.clone()),
+        ("pads", window.pads()),
+    ]
+    .map(|(name, values)| (name.to_string(), values.into()))
+    .into()
 }

@@ -1,4 +1,4 @@
-//! [Kernels](super::kernels) as custom operators of ONNX Runtime.
+//! [Kernels](super::super::kernels) as custom operators of ONNX Runtime.
 
 use ::ort::operator::{
     ComputeContext, Kernel as OrtKernel, KernelContext, Operator, OperatorDomain, OperatorInput,
@@ -7,7 +7,7 @@ use ::ort::operator::{
 use ::ort::value::{TensorElementType, ValueRef};
 use onnx_grad::{Attribute, Node, fused};
 
-use super::kernels::{Input, Kernel, Misfit};
+use crate::engine::kernels::{Input, Kernel, Misfit};
 
 /// The domain with all fused operators.
 pub(super) fn domain() -> ::ort::Result<OperatorDomain> {

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{DOMAIN, GROUP_NORM, SILU};
+use crate::fused::{DOMAIN, GROUP_NORM, SILU};
 use crate::graph::{Graph, Node};
 use crate::shapes::Facts;
 use crate::tensor::DType;

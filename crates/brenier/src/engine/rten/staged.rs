@@ -12,9 +12,9 @@ use ::rten::{ModelOptions, NodeId, RunOptions, Value, ValueOrView, ValueView};
 use onnx_grad::{Graph, Model, Node, TensorData};
 use rten_tensor::Layout;
 
-use super::kernels::{Input, Kernel};
-use super::rten_quirks::merge_outputs;
+use super::quirks::merge_outputs;
 use super::stages::{Stage, cut};
+use crate::engine::kernels::{Input, Kernel};
 use crate::error::Result;
 
 /// Values have numbers while stages run.

@@ -13,8 +13,8 @@ use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
 
+use super::{Path, geometric_path_straightness, sample};
 use crate::error::{Result, expect_shape};
-use crate::path::{Path, geometric_path_straightness, sample};
 
 /// What was measured. Distances are in the space of the field.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use clap::{Parser, Subcommand, ValueEnum};
+use anyhow::Result;
+use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::verbs;
 
@@ -46,11 +47,22 @@ pub(crate) enum Command {
     Man(verbs::man::ManPages),
 }
 
-/// How data is written to stdout.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
-    /// A table for people
-    Text,
-    /// JSON for programs
-    Json,
+impl Command {
+    /// Does what was typed.
+    pub(crate) fn run(&self) -> Result<()> {
+        match self {
+            Command::Demo(demo) => {
+                verbs::demo::run(demo, &|words| Args::try_parse_from(words)?.command.run())
+            }
+            Command::Evaluate(evaluate) => verbs::evaluate::run(evaluate),
+            Command::Explain(explain) => verbs::explain::run(explain),
+            Command::Inspect(inspect) => verbs::inspect::run(inspect),
+            Command::Reflow(reflow) => verbs::reflow::run(reflow),
+            Command::Train(train) => verbs::train::run(train),
+            Command::Reproduce(reproduce) => verbs::reproduce::run(reproduce),
+            Command::Report(report) => verbs::report::run(report),
+            Command::Completions(completions) => verbs::completions::run(completions, Args::command()),
+            Command::Man(pages) => verbs::man::run(pages, Args::command()),
+        }
+    }
 }

@@ -33,7 +33,7 @@ fn main() -> ExitCode {
     if args.quiet {
         output::be_quiet();
     }
-    match verbs::run(&args.command) {
+    match args.command.run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             output::print_error(&error);

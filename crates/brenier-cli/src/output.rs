@@ -4,6 +4,16 @@ use std::io::{ErrorKind, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result};
+use clap::ValueEnum;
+
+/// How data is written to stdout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// A table for people
+    Text,
+    /// JSON for programs
+    Json,
+}
 
 /// Writes data to stdout. A reader that has gone away (`| head`) is no error.
 pub(crate) fn print_data(text: &str) -> Result<()> {

@@ -8,10 +8,9 @@ use brenier::runs::Outcome;
 use brenier::train::TrainConfig;
 use clap::Args;
 
-use crate::args::Format;
 use crate::data_args::DataArgs;
 use crate::engine_args::EngineArgs;
-use crate::output::print_data;
+use crate::output::{Format, print_data};
 use crate::progress::{RunProgress, StopKey};
 
 /// A run

@@ -1,7 +1,7 @@
 //! `brenier completions SHELL`: what makes a shell complete verbs and flags.
 
 use anyhow::Result;
-use clap::{Args, CommandFactory};
+use clap::{Args, Command};
 use clap_complete::{Shell, generate};
 
 use crate::output::print_data;
@@ -17,8 +17,8 @@ pub(crate) struct Completions {
     shell: Shell,
 }
 
-pub(crate) fn run(args: &Completions) -> Result<()> {
+pub(crate) fn run(args: &Completions, mut command: Command) -> Result<()> {
     let mut text = Vec::new();
-    generate(args.shell, &mut crate::args::Args::command(), "brenier", &mut text);
+    generate(args.shell, &mut command, "brenier", &mut text);
     print_data(&String::from_utf8(text)?)
 }

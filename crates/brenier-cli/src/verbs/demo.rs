@@ -8,15 +8,14 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
-use clap::{Args as ClapArgs, Parser};
+use clap::Args;
 
-use crate::args::Args;
 use crate::assets::{self, Asset};
 use crate::output::print_progress;
 use crate::progress::StopKey;
 
 /// See it work: explain embedded images with embedded models and flows
-#[derive(Debug, ClapArgs)]
+#[derive(Debug, Args)]
 #[command(after_help = "Examples:
   brenier demo                      with the flows that are in the program; less than a minute
   brenier demo --from-scratch       trains everything first, on 2,600 embedded images; about 10 minutes
@@ -33,19 +32,22 @@ pub(crate) struct Demo {
     from_scratch: bool,
 }
 
+/// What runs a line that was typed: given by whoever knows all verbs.
+type Typed<'a> = &'a dyn Fn(&[OsString]) -> Result<()>;
+
 /// What is compared with transport.
 const METHODS: &str = "transport,ig,blur-ig,smoothgrad,gradient-input,grad-cam,ddim";
 
 /// How they are compared.
 const METRICS: &str = "relative-residual,fce,gps,deletion-zero,insertion-zero";
 
-pub(crate) fn run(demo: &Demo) -> Result<()> {
+pub(crate) fn run(demo: &Demo, typed: Typed) -> Result<()> {
     let began = Instant::now();
     let folder = &demo.output;
     let at = |name: &str| folder.join(name);
     unpack(&at("images"), &assets::IMAGES)?;
     let [classifier, flow, diffusion] = if demo.from_scratch {
-        train(folder)?
+        train(folder, typed)?
     } else {
         unpack(folder, &assets::MODELS)?;
         assets::MODELS.map(|(name, _)| folder.join(name))
@@ -59,12 +61,12 @@ pub(crate) fn run(demo: &Demo) -> Result<()> {
         .flag("--metrics", METRICS)
         .flag("-o", &results)
         .words("--force")
-        .run()?;
+        .run(typed)?;
     models(Line::new("explain").file(&images()).words("--part test").flag("--limit", shown))
         .flag("--method", METHODS)
         .flag("-o", &results)
         .words("--force")
-        .run()?;
+        .run(typed)?;
     print_progress(
         "\nWhere transport warns, it is of the reference: black pixels of these images never vary, so nothing tells which \
          noise they came from, and the flow leads them back to less of it than it started from. A certificate says such \
@@ -79,7 +81,7 @@ pub(crate) fn run(demo: &Demo) -> Result<()> {
 }
 
 /// Trains everything, in runs that go on where they were stopped.
-fn train(folder: &Path) -> Result<[PathBuf; 3]> {
+fn train(folder: &Path, typed: Typed) -> Result<[PathBuf; 3]> {
     print_progress(
         "Training on 2,600 images takes about 10 minutes on two cores. Expect a classifier that is right three times \
          in four, and samples that are clothes, if blurred ones. Ctrl-C stops; the same command goes on.",
@@ -88,19 +90,23 @@ fn train(folder: &Path) -> Result<[PathBuf; 3]> {
     Line::new("train")
         .file(&images)
         .words("--objective classify --patch 2 --width 32 --levels 1,2 --batch 64 --steps 1000 --learning-rate 3e-3 --shift 1")
-        .run_in(&folder.join("classifier"))?;
+        .run_in(&folder.join("classifier"), typed)?;
     let network = "--patch 2 --levels 1,2 --width 16 --batch 32";
-    Line::new("train").file(&images).words(network).words("--steps 2000").run_in(&folder.join("flow-1"))?;
+    Line::new("train")
+        .file(&images)
+        .words(network)
+        .words("--steps 2000")
+        .run_in(&folder.join("flow-1"), typed)?;
     Line::new("reflow")
         .file(&folder.join("flow-1"))
         .file(&images)
         .words("--generated 1000 --inverted 1000 --steps 800 --batch 32 --learning-rate 5e-4")
-        .run_in(&folder.join("flow-2"))?;
+        .run_in(&folder.join("flow-2"), typed)?;
     Line::new("train")
         .file(&images)
         .words("--objective ddpm --steps 1200")
         .words(network)
-        .run_in(&folder.join("diffusion"))?;
+        .run_in(&folder.join("diffusion"), typed)?;
     Ok(["classifier/classifier.onnx", "flow-2/flow.onnx", "diffusion/ddpm.onnx"]
         .map(|name| folder.join(name)))
 }
@@ -141,17 +147,17 @@ impl Line {
     }
 
     /// Trains into a folder; goes on with the run that is there.
-    fn run_in(self, folder: &Path) -> Result<()> {
+    fn run_in(self, folder: &Path, typed: Typed) -> Result<()> {
         let begun = folder.join("run.json").exists();
         let line = self.flag("-o", folder);
-        if begun { line.words("--resume").run() } else { line.run() }
+        if begun { line.words("--resume").run(typed) } else { line.run(typed) }
     }
 
     /// Shows the line, and does what it says.
-    fn run(self) -> Result<()> {
+    fn run(self, typed: Typed) -> Result<()> {
         let shown: Vec<_> = self.0.iter().map(|word| word.to_string_lossy()).collect();
         print_progress(&format!("\n$ {}", shown.join(" ")));
-        super::run(&Args::try_parse_from(&self.0)?.command)?;
+        typed(&self.0)?;
         if StopKey::listen()?.pressed() {
             bail!("stopped\nhint: the same command goes on from here");
         }

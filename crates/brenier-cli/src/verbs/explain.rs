@@ -17,10 +17,9 @@ use clap::Args;
 
 use self::paths::given_paths;
 use self::work::Work;
-use crate::args::Format;
 use crate::data_args::{DataArgs, DataPart};
 use crate::engine_args::EngineArgs;
-use crate::output::{print_data, print_progress};
+use crate::output::{Format, print_data, print_progress};
 use crate::request::{
     Inputs, Loaded, MethodArgs, ModelArgs, Networks, Surroundings, read_inputs, several_targets, targets,
 };

@@ -8,8 +8,7 @@ use brenier::{Inspection, InterfaceValue};
 use clap::Args;
 use onnx_grad::Model;
 
-use crate::args::Format;
-use crate::output::print_data;
+use crate::output::{Format, print_data};
 
 /// Inputs, outputs, size and cost of a model, and the nodes that gradients do not get through
 #[derive(Debug, Args)]

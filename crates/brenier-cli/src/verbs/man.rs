@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use clap::{Args, CommandFactory};
+use clap::{Args, Command};
 
 use crate::output::{print_data, print_progress};
 
@@ -18,8 +18,7 @@ pub(crate) struct ManPages {
     folder: Option<PathBuf>,
 }
 
-pub(crate) fn run(args: &ManPages) -> Result<()> {
-    let command = crate::args::Args::command();
+pub(crate) fn run(args: &ManPages, command: Command) -> Result<()> {
     let Some(folder) = &args.folder else {
         let mut page = Vec::new();
         clap_mangen::Man::new(command).render(&mut page)?;

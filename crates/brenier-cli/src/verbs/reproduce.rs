@@ -17,8 +17,7 @@ use brenier::experiments::{
 use clap::{Args, ValueEnum};
 
 use self::images::{ImageArgs, Images};
-use crate::args::Format;
-use crate::output;
+use crate::output::{self, Format};
 
 /// Reproduce a table or figure of the paper
 #[derive(Debug, Args)]

@@ -1,0 +1,25 @@
+//! A module imports only from modules to its left; see `ARCHITECTURE.md`.
+
+#[path = "../../../tests/layers/mod.rs"]
+mod layers;
+
+use std::path::Path;
+
+const ORDER: &[&str] = &[
+    "output",
+    "progress",
+    "assets",
+    "data_args",
+    "engine_args",
+    "run_args",
+    "request",
+    "verbs",
+    "args",
+    "config",
+];
+
+#[test]
+fn a_module_imports_only_from_modules_to_its_left() {
+    let wrong = layers::back_edges(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src/main.rs")), ORDER);
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}

@@ -39,7 +39,6 @@ use crate::error::{Error, Result};
 
 mod as_it_is;
 mod config;
-mod kernels;
 mod micro_batch;
 mod ort;
 mod rten;

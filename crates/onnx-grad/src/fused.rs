@@ -14,11 +14,11 @@
 //! | [`GROUP_NORM_GRADIENT`] | `dy, x, gain, bias` | `dx, dgain, dbias` |
 //!
 //! Convolutions are of images, move by single pixels and have one group; the attributes `kernel_shape`, `dilations` and
-//! `pads` are always there. Normalisations have `groups`, `epsilon` and `activation` (empty or [`SILU`]). All else stays
-//! as it is. These operators belong to no file: the graph of a gradient that has them cannot be written for others, nor
+//! `pads` are always there. Normalisations have `groups`, `epsilon` and `activation` (empty or [`SILU`]). [`OPERATORS`]
+//! declares all that, and [`fused_outputs`](crate::shapes::fused_outputs) which shapes they make. All else stays as it is. These operators belong to no file: the graph of a gradient that has them cannot be written for others, nor
 //! differentiated again.
 
-use crate::graph::Graph;
+use crate::graph::{Graph, Node};
 
 pub use crate::graph::FUSED_DOMAIN as DOMAIN;
 
@@ -34,6 +34,70 @@ pub const GROUP_NORM: &str = "GroupNorm";
 pub const GROUP_NORM_GRADIENT: &str = "GroupNormGradient";
 /// The activation `u sigmoid(u)`.
 pub const SILU: &str = "silu";
+
+/// What is declared of a fused operator, for rules, shapes, kernels and engines alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Operator {
+    /// Its name in [`DOMAIN`].
+    pub name: &'static str,
+    /// How many inputs must be given.
+    pub inputs: usize,
+    /// How many more may be.
+    pub optional: usize,
+    /// How many outputs it has.
+    pub outputs: usize,
+    /// Its attributes, all of which are given.
+    pub attributes: &'static [(&'static str, AttributeKind)],
+}
+
+/// What an attribute holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AttributeKind {
+    /// A list of integers.
+    Ints,
+    /// An integer.
+    Int,
+    /// A float.
+    Float,
+    /// A text.
+    String,
+}
+
+const WINDOW: &[(&str, AttributeKind)] = &[
+    ("kernel_shape", AttributeKind::Ints),
+    ("dilations", AttributeKind::Ints),
+    ("pads", AttributeKind::Ints),
+];
+const NORM: &[(&str, AttributeKind)] = &[
+    ("groups", AttributeKind::Int),
+    ("epsilon", AttributeKind::Float),
+    ("activation", AttributeKind::String),
+];
+
+const fn operator(name: &'static str, inputs: usize, optional: usize, outputs: usize) -> Operator {
+    Operator { name, inputs, optional, outputs, attributes: WINDOW }
+}
+
+/// Every fused operator.
+pub const OPERATORS: &[Operator] = &[
+    operator(CONV, 2, 1, 1),
+    operator(CONV_INPUT_GRADIENT, 2, 0, 1),
+    operator(CONV_WEIGHT_GRADIENT, 2, 0, 2),
+    Operator { attributes: NORM, ..operator(GROUP_NORM, 3, 0, 1) },
+    Operator { attributes: NORM, ..operator(GROUP_NORM_GRADIENT, 4, 0, 3) },
+];
+
+impl Operator {
+    /// The declaration of a node's operator; nothing where it is not fused.
+    pub fn of(node: &Node) -> Option<&'static Operator> {
+        OPERATORS.iter().find(|operator| node.is_fused() && operator.name == node.op)
+    }
+
+    /// Whether it takes so many inputs.
+    pub fn takes(&self, inputs: usize) -> bool {
+        (self.inputs..=self.inputs + self.optional).contains(&inputs)
+    }
+}
 
 /// Whether the graph has any of these operators.
 pub fn has_any(graph: &Graph) -> bool {

@@ -24,6 +24,7 @@ use crate::tensor::{DType, MAX_RANK, TensorData};
 
 pub(crate) use einsum::einsum_terms;
 pub(crate) use fused::conv_attributes;
+pub use fused::fused_outputs;
 pub(crate) use infer::{constant_value, conv_window, normalise_axis, reduced_axes};
 pub(crate) use layout::{pad_spec, slice_bounds, slice_spec};
 pub(crate) use window::Window;

@@ -5,8 +5,22 @@ use crate::error::Result;
 use crate::fused::{CONV, CONV_INPUT_GRADIENT, CONV_WEIGHT_GRADIENT, GROUP_NORM, GROUP_NORM_GRADIENT};
 use crate::graph::{Attribute, Dim, Node};
 
-/// The outputs' facts, as far as they follow.
-pub(super) fn infer(node: &Node, inputs: &[&Fact]) -> Result<Vec<Fact>> {
+/// What is known of the outputs of a [fused operator](crate::fused), from what is known of its inputs.
+///
+/// ```
+/// use onnx_grad::shapes::{Fact, fused_outputs};
+/// use onnx_grad::{Attribute, DType, Node, fused};
+///
+/// let conv = Node { domain: fused::DOMAIN.to_string(), ..Node::new(fused::CONV, &["x", "w"], &["y"]) }
+///     .with("kernel_shape", Attribute::Ints(vec![3, 3]))
+///     .with("dilations", Attribute::Ints(vec![1, 1]))
+///     .with("pads", Attribute::Ints(vec![1, 1, 0, 0]));
+/// let [x, w] = [[2, 4, 8, 8], [5, 4, 3, 3]].map(|s| Fact::new(DType::F32, s.map(Into::into).to_vec()));
+/// let outputs = fused_outputs(&conv, &[&x, &w])?;
+/// assert_eq!(outputs[0].known_shape(), Some(vec![2, 5, 7, 7]));
+/// # Ok::<(), onnx_grad::Error>(())
+/// ```
+pub fn fused_outputs(node: &Node, inputs: &[&Fact]) -> Result<Vec<Fact>> {
     let like = |fact: &Fact| Fact { dtype: fact.dtype, shape: fact.shape.clone(), ..Fact::default() };
     Ok(match (node.op.as_str(), inputs) {
         (CONV, [x, w, ..]) => vec![convolved(node, x, w, 0)?],

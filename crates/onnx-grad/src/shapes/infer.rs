@@ -31,7 +31,7 @@ pub(super) fn show(shape: &[Dim]) -> String {
 /// The outputs' facts, as far as they follow; shorter than the outputs where nothing is known.
 pub(super) fn infer(node: &Node, inputs: &[&Fact]) -> Result<Vec<Fact>> {
     if node.is_fused() {
-        return super::fused::infer(node, inputs);
+        return super::fused_outputs(node, inputs);
     }
     if !node.is_standard() {
         return Ok(Vec::new());

@@ -1,60 +1,50 @@
-//! [Kernels](super::super::kernels) as custom operators of ONNX Runtime.
+//! [Kernels](brenier_kernels) as custom operators of ONNX Runtime.
 
 use ::ort::operator::{
     ComputeContext, Kernel as OrtKernel, KernelContext, Operator, OperatorDomain, OperatorInput,
     OperatorOutput,
 };
 use ::ort::value::{TensorElementType, ValueRef};
-use onnx_grad::{Attribute, Node, fused};
-
-use crate::engine::kernels::{Input, Kernel, Misfit};
+use brenier_kernels::{Input, Kernel, Misfit};
+use onnx_grad::fused::{self, AttributeKind};
+use onnx_grad::{Attribute, Node};
 
 /// The domain with all fused operators.
 pub(super) fn domain() -> ::ort::Result<OperatorDomain> {
-    let operator = |op, inputs, optional, outputs| Fused { op, inputs, optional, outputs };
-    OperatorDomain::new(fused::DOMAIN)?
-        .add(operator(fused::CONV, 2, 1, 1))?
-        .add(operator(fused::CONV_INPUT_GRADIENT, 2, 0, 1))?
-        .add(operator(fused::CONV_WEIGHT_GRADIENT, 2, 0, 2))?
-        .add(operator(fused::GROUP_NORM, 3, 0, 1))?
-        .add(operator(fused::GROUP_NORM_GRADIENT, 4, 0, 3))
+    fused::OPERATORS
+        .iter()
+        .try_fold(OperatorDomain::new(fused::DOMAIN)?, |domain, &operator| domain.add(Fused(operator)))
 }
 
-/// One operator, with the numbers of its inputs and outputs.
-struct Fused {
-    op: &'static str,
-    inputs: usize,
-    optional: usize,
-    outputs: usize,
-}
+/// One operator, as it is declared.
+struct Fused(fused::Operator);
 
 impl Operator for Fused {
     type Kernel<'attr> = Compute;
 
     fn name(&self) -> &str {
-        self.op
+        self.0.name
     }
 
     fn inputs(&self) -> impl IntoIterator<Item = OperatorInput> {
-        let required = (0..self.inputs).map(|_| OperatorInput::required(TensorElementType::Float32));
-        let optional = (0..self.optional).map(|_| OperatorInput::optional(TensorElementType::Float32));
+        let required = (0..self.0.inputs).map(|_| OperatorInput::required(TensorElementType::Float32));
+        let optional = (0..self.0.optional).map(|_| OperatorInput::optional(TensorElementType::Float32));
         required.chain(optional).collect::<Vec<_>>()
     }
 
     fn outputs(&self) -> impl IntoIterator<Item = OperatorOutput> {
-        (0..self.outputs).map(|_| OperatorOutput::required(TensorElementType::Float32)).collect::<Vec<_>>()
+        (0..self.0.outputs).map(|_| OperatorOutput::required(TensorElementType::Float32)).collect::<Vec<_>>()
     }
 
     fn create_kernel<'attr>(&self, context: &KernelContext<'attr>) -> ::ort::Result<Compute> {
-        let mut node = Node { domain: fused::DOMAIN.to_string(), ..Node::new(self.op, &[], &[]) };
-        for name in ["kernel_shape", "dilations", "pads"] {
-            let values = context.get::<Vec<i64>>(name).map(Attribute::Ints);
-            node.attributes.extend(values.map(|values| (name.to_string(), values)));
-        }
-        let groups = context.get::<i64>("groups").map(Attribute::Int);
-        let epsilon = context.get::<f32>("epsilon").map(Attribute::Float);
-        let activation = context.get::<String>("activation").map(Attribute::String);
-        for (name, value) in [("groups", groups), ("epsilon", epsilon), ("activation", activation)] {
+        let mut node = Node { domain: fused::DOMAIN.to_string(), ..Node::new(self.0.name, &[], &[]) };
+        for &(name, kind) in self.0.attributes {
+            let value = match kind {
+                AttributeKind::Ints => context.get(name).map(Attribute::Ints),
+                AttributeKind::Int => context.get(name).map(Attribute::Int),
+                AttributeKind::Float => context.get(name).map(Attribute::Float),
+                AttributeKind::String => context.get(name).map(Attribute::String),
+            };
             node.attributes.extend(value.map(|value| (name.to_string(), value)));
         }
         let kernel = Kernel::of(&node).ok_or_else(|| ::ort::Error::new("its attributes are not known"))?;

@@ -9,12 +9,12 @@ use std::collections::BTreeMap;
 use std::error::Error as _;
 
 use ::rten::{ModelOptions, NodeId, RunOptions, Value, ValueOrView, ValueView};
+use brenier_kernels::{Input, Kernel};
 use onnx_grad::{Graph, Model, Node, TensorData};
 use rten_tensor::Layout;
 
 use super::quirks::merge_outputs;
 use super::stages::{Stage, cut};
-use crate::engine::kernels::{Input, Kernel};
 use crate::error::Result;
 
 /// Values have numbers while stages run.

@@ -260,7 +260,7 @@ fn shapes_that_do_not_fit_are_refused() {
     assert!(of(&[1, 2, 4, 4], &[3, 2, 3, 2]), "another kernel than the node says");
     assert!(of(&[1, 2, 0, 4], &[3, 2, 3, 3]), "no pixels");
     assert!(!of(&[0, 2, 4, 4], &[3, 2, 3, 3]), "no rows are rows");
-    let norm = Kernel::of(&norm(fused::GROUP_NORM, 3, "")).unwrap();
+    let mut norm = Kernel::of(&norm(fused::GROUP_NORM, 3, "")).unwrap();
     assert!(norm.shapes(&[&[1, 4, 2, 2], &[4], &[4]]).is_err(), "four channels make no three groups");
     assert!(norm.shapes(&[&[1, 6, 2, 2], &[6], &[4]]).is_err(), "a bias for each channel");
     assert!(Kernel::of(&Node::new("Conv", &["x", "w"], &["y"])).is_none(), "ONNX's own");

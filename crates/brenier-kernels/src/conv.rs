@@ -58,15 +58,14 @@ impl Conv {
         self.fixed
     }
 
-    /// The shape of the result for an image and weights of these shapes.
-    pub(super) fn shape(&self, x: &[usize], w: &[usize]) -> Result<Vec<usize>, Misfit> {
-        let (&[rows, channels, height, width], &[a, b, ..]) = (x, w) else { return Err(Misfit) };
+    /// Whether an image, weights and a bias of these shapes belong together, and the window fits the image.
+    pub(super) fn takes(&self, x: &[usize], w: &[usize], bias: Option<&[usize]>) -> bool {
+        let (&[_, channels, height, width], &[a, b, ..]) = (x, w) else { return false };
         let (out, inner) = self.channels(a, b);
-        if inner != channels || w.get(2..) != Some(&self.window.kernel[..]) {
-            return Err(Misfit);
-        }
-        let [height, width] = self.window.places([height, width]).ok_or(Misfit)?;
-        Ok(vec![rows, out, height, width])
+        inner == channels
+            && w.get(2..) == Some(&self.window.kernel[..])
+            && self.window.places([height, width]).is_some()
+            && bias.is_none_or(|bias| bias.iter().product::<usize>() == out)
     }
 
     /// Channels of result and image, from the weights' first two axes.

@@ -30,15 +30,11 @@ impl ConvWeights {
         ConvWeights { window, images: Planes::default(), gradients: Planes::default() }
     }
 
-    /// The shapes of the gradients of weights and bias.
-    pub(super) fn shapes(&self, x: &[usize], dy: &[usize]) -> Result<Vec<Vec<usize>>, Misfit> {
-        let (&[rows, inner, height, width], &[same, out, ..]) = (x, dy) else { return Err(Misfit) };
-        let places = self.window.places([height, width]).ok_or(Misfit)?;
-        if rows != same || dy.get(2..) != Some(&places[..]) {
-            return Err(Misfit);
-        }
-        let [tall, wide] = self.window.kernel;
-        Ok(vec![vec![out, inner, tall, wide], vec![out]])
+    /// Whether an image and a gradient of these shapes belong together.
+    pub(super) fn takes(&self, x: &[usize], dy: &[usize]) -> bool {
+        let (&[rows, _, height, width], &[same, _, ..]) = (x, dy) else { return false };
+        let places = self.window.places([height, width]);
+        rows == same && places.is_some_and(|places| dy.get(2..) == Some(&places[..]))
     }
 
     pub(super) fn run(&mut self, x: Input, dy: Input, dw: &mut [f32], db: &mut [f32]) -> Result<(), Misfit> {

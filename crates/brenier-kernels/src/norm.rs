@@ -51,11 +51,10 @@ struct Sizes {
 }
 
 impl GroupNorm {
-    /// Fails where channels do not make groups, or there is not a gain and a bias for each.
-    pub(super) fn check(&self, x: &[usize], gain: &[usize], bias: &[usize]) -> Result<(), Misfit> {
-        let sizes = self.sizes(x).ok_or(Misfit)?;
-        let fits = |shape: &[usize]| shape.iter().product::<usize>() == sizes.channels;
-        if fits(gain) && fits(bias) { Ok(()) } else { Err(Misfit) }
+    /// Whether channels make groups, and there is a gain and a bias for each.
+    pub(super) fn takes(&self, x: &[usize], gain: &[usize], bias: &[usize]) -> bool {
+        let fits = |channels: usize| [gain, bias].iter().all(|s| s.iter().product::<usize>() == channels);
+        self.sizes(x).is_some_and(|sizes| fits(sizes.channels))
     }
 
     fn sizes(&self, x: &[usize]) -> Option<Sizes> {

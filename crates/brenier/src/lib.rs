@@ -35,7 +35,6 @@ pub mod data;
 pub mod engine;
 mod error;
 pub mod evaluate;
-pub mod experiments;
 mod field;
 mod fingerprint;
 pub mod flow;
@@ -72,6 +71,7 @@ pub use predictor::{
     OnnxPredictor, PredictorConfig, Preprocessing, Sidecar, ValueAndGradient, ValuePredictor,
 };
 pub use score::{Score, ScoreFn, ValueFn};
+pub use store::Store;
 
 // The README's Rust example compiles.
 #[cfg(doctest)]

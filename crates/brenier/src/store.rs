@@ -56,7 +56,7 @@ impl Store {
     ///
     /// # Errors
     /// If there is none, with what it is needed for.
-    pub(crate) fn require_folder(&self, needs: &'static str) -> Result<&Path> {
+    pub fn require_folder(&self, needs: &'static str) -> Result<&Path> {
         self.folder.as_deref().ok_or_else(|| Error::Setting {
             name: "the folder for results",
             value: "not given".to_string(),
@@ -90,7 +90,7 @@ impl Store {
     ///
     /// # Errors
     /// What `make` says, and a folder that cannot be written to. A file that is no part counts as none.
-    pub(crate) fn part<T: Serialize + DeserializeOwned>(
+    pub fn part<T: Serialize + DeserializeOwned>(
         &self,
         name: &str,
         settings: &impl Serialize,

@@ -28,7 +28,6 @@ const ORDER: &[&str] = &[
     "evaluate",
     "report",
     "runs",
-    "experiments",
 ];
 
 #[test]

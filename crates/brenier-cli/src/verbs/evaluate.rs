@@ -6,10 +6,10 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
+use brenier::Store;
 use brenier::attribute::Method;
 use brenier::data::OpenOptions;
 use brenier::evaluate::{Evaluation, MetricTable, draw_examples};
-use brenier::experiments::Store;
 use brenier::report::{Report, ReportTable};
 use clap::{Args, ValueEnum};
 use ndarray::{Array2, ArrayD, Axis};

@@ -6,11 +6,12 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use brenier::Store;
 use brenier::engine::{EngineConfig, EngineKind};
-use brenier::experiments::{
+use brenier_paper::{
     ActionConfig, AdditiveConfig, BenchmarkConfig, CompletenessConfig, ConvergenceConfig, Figure,
     GaussianConfig, MismatchConfig, NamedFlow, PlantedConfig, QualitativeConfig, RotatedConfig, Row, Scale,
-    StabilityConfig, Store, Subject, Table, TrainedSubjectConfig, action, additive, benchmark, completeness,
+    StabilityConfig, Subject, Table, TrainedSubjectConfig, action, additive, benchmark, completeness,
     convergence, field_mismatch, gaussian, kept_checkpoints, planted, qualitative, rotated_gaussian,
     stability, train_checkpoints, train_subject,
 };

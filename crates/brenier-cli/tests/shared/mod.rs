@@ -1,6 +1,6 @@
 //! What several tests of the program need.
 
-#[path = "../../../brenier/tests/common/straight_flow.rs"]
+#[path = "../../../../tests/straight_flow.rs"]
 mod straight_flow;
 
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 //! The observed order of every quadrature rule is the declared one, on a curve and a score with interactions.
 
-use brenier::experiments::log_slope;
+use brenier::problems::log_slope;
 use brenier::{PathIntegral, Rule};
 
 use crate::shared::{Curve, smooth_score};

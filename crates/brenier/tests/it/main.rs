@@ -8,7 +8,6 @@ mod data_real;
 mod data_refusals;
 mod data_scaling;
 mod ddim;
-mod experiments;
 mod files;
 mod flows;
 mod foreign_flows;
@@ -20,6 +19,4 @@ mod perturbation_axioms;
 mod refusals;
 mod shared;
 mod stability;
-#[path = "../common/straight_flow.rs"]
-mod straight_flow;
 mod streaming;

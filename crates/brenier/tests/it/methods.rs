@@ -6,7 +6,7 @@ use brenier::attribute::{
     Transport,
 };
 use brenier::data::Dataset;
-use brenier::experiments::log_slope;
+use brenier::problems::log_slope;
 use brenier::problems::{Gaussian, LinearScore, OptimalTransport, QuadraticScore, SineSum};
 use brenier::{
     Explanation, FieldFn, Line, Path, PathIntegral, Request, Rule, Score, ScoreFn, VelocityField, Verdict,

@@ -5,7 +5,7 @@ use brenier::attribute::{
     ShapleyValues, Slic, Surrogate,
 };
 use brenier::data::Dataset;
-use brenier::experiments::log_slope;
+use brenier::problems::log_slope;
 use brenier::{Explanation, Result, ValueFn};
 use ndarray::{Array1, Array2, ArrayView1, Axis, array};
 

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use brenier::data::{Color, Dataset, OpenOptions, Transform};
 use brenier::engine::EngineConfig;
-use brenier::experiments::{NamedFlow, Scale, Subject};
 use brenier::flow::{NoisePredictor, OnnxFlow};
 use brenier::{OnnxPredictor, PredictorConfig};
+use brenier_paper::{NamedFlow, Scale, Subject};
 use clap::Args;
 
 use crate::output::print_progress;

@@ -11,15 +11,14 @@
 //! a single path), most of all as the starts have exact first and second moments. The endpoint gap is what an exact
 //! Reflow of the flow would have as its action gap: it separates *optimal* from *straight*.
 
+use brenier::problems::{Gaussian, OptimalTransport, RectifiedTransport};
+use brenier::{Result, Scheme, Solver, Trajectory, VelocityField, curvature, kinetic_action, solve};
 use ndarray::{Array1, Array2, ArrayView2};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
 use super::matching::matched;
-use crate::path::{Scheme, Solver, Trajectory, curvature, kinetic_action, solve};
-use crate::problems::{Gaussian, OptimalTransport, RectifiedTransport};
-use crate::{Result, VelocityField};
 
 /// The paper's W2^2.
 pub(super) const SQUARED_DISTANCE: f64 = 27.8976;

@@ -19,6 +19,9 @@
 
 use std::ops::ControlFlow;
 
+use brenier::engine::EngineConfig;
+use brenier::flow::{Coupling, MlpConfig, OnnxFlow, Pairs, PairsFn, StoredPairs, TrainConfig, couple, train};
+use brenier::{Error, Result, Scheme, Solver, reflow_pairs};
 use ndarray::{Array2, s};
 use onnx_grad::Model;
 use rand::SeedableRng;
@@ -27,10 +30,6 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::world::World;
-use crate::engine::EngineConfig;
-use crate::flow::{Coupling, MlpConfig, OnnxFlow, Pairs, PairsFn, StoredPairs, TrainConfig, couple, train};
-use crate::path::{Scheme, Solver, reflow_pairs};
-use crate::{Error, Result};
 
 /// How the flows of a world are trained.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

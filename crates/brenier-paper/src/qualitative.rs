@@ -4,13 +4,13 @@
 //! credit sums to the score's change are drawn to one scale in a row, so that they can be compared; each of the others
 //! has its own. Examples are drawn by the seed, not chosen.
 
+use brenier::attribute::{Explanation, Method};
+use brenier::evaluate::Channels;
+use brenier::report::{PictureCell, picture_grid};
+use brenier::{Error, Result};
 use serde::{Deserialize, Serialize};
 
 use super::{Figure, Row, Scale as Size, Subject, Table, Tell};
-use crate::attribute::{Explanation, Method};
-use crate::evaluate::Channels;
-use crate::report::{PictureCell, picture_grid};
-use crate::{Error, Result};
 
 /// The size of the experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

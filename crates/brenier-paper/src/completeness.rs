@@ -8,15 +8,15 @@
 //! relative error over K is fitted beside that of the paper's own figures: the left rule has order 1, so -1 is what
 //! theory says of both. The default rule adapts; it is measured at its own tolerance and at the cost of K = 50.
 
+use brenier::attribute::Completeness;
+use brenier::evaluate::ResidualSummary;
+use brenier::problems::log_slope;
+use brenier::report::{Chart, Mark, Scale, Series};
+use brenier::{PathIntegral, Result, Rule, Store, TraceConfig, trace};
 use ndarray::s;
 use serde::{Deserialize, Serialize};
 
-use super::{Figure, Row, Scale as Size, Store, Subject, Table, Tell, log_slope};
-use crate::attribute::Completeness;
-use crate::evaluate::ResidualSummary;
-use crate::path::{TraceConfig, trace};
-use crate::report::{Chart, Mark, Scale, Series};
-use crate::{PathIntegral, Result, Rule};
+use super::{Figure, Row, Scale as Size, Subject, Table, Tell};
 
 /// The size of the experiment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -177,7 +177,7 @@ fn rules() -> Vec<(String, Rule)> {
     rules
 }
 
-fn account(subject: &Subject, rule: Rule, traces: &[crate::Trace], targets: &[usize]) -> Result<Accounts> {
+fn account(subject: &Subject, rule: Rule, traces: &[brenier::Trace], targets: &[usize]) -> Result<Accounts> {
     let explanations = PathIntegral::new(rule).explain_batch(subject.model, traces, targets)?;
     Ok(Accounts {
         accounts: explanations.iter().filter_map(|e| e.certificate.completeness).collect(),

@@ -15,10 +15,9 @@
 //! afresh (by 1.8): the noise of the linear part is even in a pair, so that two mirrored pairs tell no more of it
 //! than one.
 
+use brenier::{Error, Result};
 use nalgebra::{Cholesky, DMatrix};
 use ndarray::{Array2, ArrayView2, Axis};
-
-use crate::{Error, Result};
 
 /// References moved so that their mean, their covariance `spread` and their lack of correlation with `z1` are exact.
 ///

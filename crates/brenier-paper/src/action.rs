@@ -8,16 +8,15 @@
 //! figures are, and there flows are compared with each other. The straight line from a black image is shown beside
 //! them: its action is its squared length, and says nothing of whether the line is a likely way.
 
+use brenier::evaluate::Summary;
+use brenier::report::{Chart, Mark, Scale, Series};
+use brenier::{
+    Line, Path, Result, TraceConfig, ddim, geometric_path_straightness, kinetic_action, sample, trace,
+};
 use ndarray::{Array2, ArrayView2};
 use serde::{Deserialize, Serialize};
 
 use super::{Figure, Row, Scale as Size, Subject, Table};
-use crate::Result;
-use crate::evaluate::Summary;
-use crate::path::{
-    Line, Path, TraceConfig, ddim, geometric_path_straightness, kinetic_action, sample, trace,
-};
-use crate::report::{Chart, Mark, Scale, Series};
 
 /// The size of the experiment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -18,17 +18,17 @@
 //! first falls towards W2^2 as `n` grows: fast in the plane, slowly in ten dimensions, where the nearest of `n` points
 //! is far away. The second step of the ladder is what the flow gains over its own pairs, the third what Reflow gains.
 
+use brenier::engine::EngineConfig;
+use brenier::flow::MlpConfig;
+use brenier::report::{Chart, Mark, Scale, Series};
+use brenier::{Result, Store, VelocityField};
 use serde::{Deserialize, Serialize};
 
 use super::levels::{Levels, LevelsConfig};
 use super::plane::{self, Sketch};
 use super::world::{Measures, STEPS, World};
 use super::{Collected, Scale as Size, check_size};
-use crate::engine::EngineConfig;
-use crate::experiments::{Figure, Row, Store, Table};
-use crate::flow::MlpConfig;
-use crate::report::{Chart, Mark, Scale, Series};
-use crate::{Result, VelocityField};
+use crate::{Figure, Row, Table};
 
 /// The number of planes in ten dimensions.
 const PLANES: usize = 5;

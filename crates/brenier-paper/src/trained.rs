@@ -6,17 +6,16 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use onnx_grad::Model;
-
-use super::{Store, Tell};
-use crate::data::Dataset;
-use crate::engine::EngineConfig;
-use crate::flow::{NetworkConfig, OnnxFlow, TrainConfig, UnetConfig};
-use crate::predictor::{OnnxPredictor, PredictorConfig};
-use crate::runs::{
+use brenier::data::Dataset;
+use brenier::engine::EngineConfig;
+use brenier::flow::{NetworkConfig, OnnxFlow, TrainConfig, UnetConfig};
+use brenier::runs::{
     ClassifierRun, Event, FlowRun, Generated, Outcome, ReflowRun, reflow, train_classifier, train_generator,
 };
-use crate::{Error, Result};
+use brenier::{Error, OnnxPredictor, PredictorConfig, Result, Store};
+use onnx_grad::Model;
+
+use super::Tell;
 
 /// Why a folder is needed.
 const NEEDS: &str = "this experiment trains networks, which are kept there";

@@ -13,6 +13,14 @@
 //! The second panel asks how many of an input's nearest neighbours in the data are still its nearest at time `t`.
 //! In this world it has an exact answer for every flow, which is not 1 even for the oracle: maps stretch.
 
+use brenier::engine::EngineConfig;
+use brenier::flow::{OnnxFlow, Pairs, TrainConfig};
+use brenier::problems::TanhSum;
+use brenier::report::{Axes, Chart, Mark, Panels, Scale, Series};
+use brenier::{
+    Path, PathIntegral, Reference, Result, Rule, Scheme, Solver, Store, Trace, TraceConfig, VelocityField,
+    neighbourhood_preservation, relative_attribution_error, trace,
+};
 use ndarray::{Array1, Array2, ArrayView2};
 use onnx_grad::Model;
 use rand::SeedableRng;
@@ -23,15 +31,7 @@ use serde::{Deserialize, Serialize};
 use super::levels::{Levels, LevelsConfig};
 use super::world::{STEPS, World};
 use super::{Scale as Size, check_size};
-use crate::engine::EngineConfig;
-use crate::experiments::{Figure, Row, Store, Table};
-use crate::flow::{OnnxFlow, Pairs, TrainConfig};
-use crate::path::{Reference, Scheme, Solver, Trace, TraceConfig, trace};
-use crate::problems::TanhSum;
-use crate::report::{Axes, Chart, Mark, Panels, Scale, Series};
-use crate::{
-    Path, PathIntegral, Result, Rule, VelocityField, neighbourhood_preservation, relative_attribution_error,
-};
+use crate::{Figure, Row, Table};
 
 /// Terms of the score.
 const TERMS: usize = 8;

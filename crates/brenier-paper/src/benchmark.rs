@@ -9,20 +9,19 @@
 //! `1/(4 K^2)` times its squared acceleration, so K has to be so large that this does not count. The paper does not say
 //! which K its FCE has; [`BenchmarkConfig::consistency_steps`] is ours.
 
+use brenier::attribute::{Grouping, Method, Settings, Slic};
+use brenier::classify::{Augment, ClassifierConfig, ResnetConfig};
+use brenier::data::Dataset;
+use brenier::engine::EngineConfig;
+use brenier::evaluate::{Evaluation, Metric, MetricSettings, MetricTable};
+use brenier::flow::OnnxFlow;
+use brenier::report::ranking;
+use brenier::runs::{ClassifierRun, FlowRun};
+use brenier::{OnnxPredictor, Result, Store};
 use serde::{Deserialize, Serialize};
 
 use super::trained::{self, Classifier};
-use super::{Figure, RULE, Row, Scale as Size, Store, Subject, Table, Tell};
-use crate::Result;
-use crate::attribute::{Grouping, Method, Settings, Slic};
-use crate::classify::{Augment, ClassifierConfig, ResnetConfig};
-use crate::data::Dataset;
-use crate::engine::EngineConfig;
-use crate::evaluate::{Evaluation, Metric, MetricSettings, MetricTable};
-use crate::flow::OnnxFlow;
-use crate::predictor::OnnxPredictor;
-use crate::report::ranking;
-use crate::runs::{ClassifierRun, FlowRun};
+use super::{Figure, RULE, Row, Scale as Size, Subject, Table, Tell};
 
 /// The size of the experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -292,7 +291,7 @@ pub fn train_subject(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::evaluate::{PathGrid, Removal};
+    use brenier::evaluate::{PathGrid, Removal};
 
     #[test]
     fn every_name_of_every_scale_is_a_method_or_a_metric() {

@@ -1,19 +1,23 @@
 //! The experiments on images, small: what they say must be what closed forms say, or what their parts say.
+#![allow(clippy::unwrap_used)]
 
 use brenier::classify::{ClassifierConfig, ResnetConfig};
 use brenier::data::{Dataset, Scaling};
 use brenier::engine::EngineConfig;
-use brenier::experiments::{
-    ActionConfig, BenchmarkConfig, CompletenessConfig, ConvergenceConfig, NamedFlow, PlantedConfig,
-    QualitativeConfig, Row, Scale, StabilityConfig, Store, Subject, Table, TrainedSubjectConfig, action,
-    benchmark, completeness, convergence, planted, qualitative, stability, train_checkpoints,
-};
 use brenier::flow::{OnnxFlow, TrainConfig, UnetConfig};
 use brenier::problems::PlantedImages;
-use brenier::{OnnxPredictor, PredictorConfig};
+use brenier::{OnnxPredictor, PredictorConfig, Store};
+use brenier_paper::{
+    ActionConfig, BenchmarkConfig, CompletenessConfig, ConvergenceConfig, NamedFlow, PlantedConfig,
+    QualitativeConfig, Row, Scale, StabilityConfig, Subject, Table, TrainedSubjectConfig, action, benchmark,
+    completeness, convergence, planted, qualitative, stability, train_checkpoints,
+};
 use ndarray::Array2;
 
-use crate::straight_flow::straight_flow;
+#[path = "../../../tests/straight_flow.rs"]
+mod straight_flow;
+
+use straight_flow::straight_flow;
 
 const SHAPE: [usize; 3] = [3, 8, 8];
 

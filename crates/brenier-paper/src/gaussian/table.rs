@@ -3,15 +3,15 @@
 //! With N(0, I) at one end the covariances commute, so the ends of the exact 1-RF are optimally coupled and one
 //! exact Reflow is optimal transport: what is left after it is the error of learning.
 
+use brenier::engine::EngineConfig;
+use brenier::{Result, Store, VelocityField};
 use serde::{Deserialize, Serialize};
 
 use super::levels::{Levels, LevelsConfig};
 use super::plane::{self, Sketch};
 use super::world::{DIMENSION, Measures, SQUARED_DISTANCE, STEPS, World};
 use super::{Collected, Scale, check_size};
-use crate::engine::EngineConfig;
-use crate::experiments::{Figure, Row, Store, Table};
-use crate::{Result, VelocityField};
+use crate::{Figure, Row, Table};
 
 /// The size of the experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

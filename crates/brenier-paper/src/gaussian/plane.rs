@@ -3,13 +3,12 @@
 //! The cloud is the density as it can be seen without a choice of bandwidth. All panels start from the same points,
 //! so that flows are compared and not draws.
 
+use brenier::report::{Axes, Chart, Mark, Panels, Scale, Series};
+use brenier::{Result, Scheme, Solver, VelocityField, solve};
 use ndarray::ArrayView2;
 use serde::{Deserialize, Serialize};
 
-use crate::experiments::Figure;
-use crate::path::{Scheme, Solver, solve};
-use crate::report::{Axes, Chart, Mark, Panels, Scale, Series};
-use crate::{Result, VelocityField};
+use crate::Figure;
 
 /// Points of a cloud.
 pub(super) const POINTS: usize = 300;

@@ -1,13 +1,11 @@
 //! What the experiments on images are run on: a model, its data, and flows to follow.
 
+use brenier::attribute::Context;
+use brenier::data::Dataset;
+use brenier::evaluate::draw_examples;
+use brenier::flow::{NoisePredictor, OnnxFlow, VelocityField};
+use brenier::{Error, OnnxPredictor, Result, fingerprint};
 use ndarray::{Array2, ArrayView2};
-
-use crate::attribute::Context;
-use crate::data::Dataset;
-use crate::evaluate::draw_examples;
-use crate::flow::{NoisePredictor, OnnxFlow, VelocityField};
-use crate::predictor::OnnxPredictor;
-use crate::{Error, Result, error, fingerprint};
 
 /// A flow and what it is called in tables.
 #[derive(Clone, Copy)]
@@ -48,7 +46,13 @@ pub(super) struct Examples {
 impl Subject<'_> {
     /// So many held-out rows, drawn by the seed, each with the class that the model predicts.
     pub(super) fn examples(&self, count: usize, seed: u64) -> Result<Examples> {
-        error::expect_shape("a row of the data", self.model.shape(), self.held_out.shape())?;
+        if self.held_out.shape() != self.model.shape() {
+            return Err(Error::Shape {
+                what: "a row of the data".to_string(),
+                expected: self.model.shape().to_vec(),
+                found: self.held_out.shape().to_vec(),
+            });
+        }
         if count == 0 {
             return Err(Error::Zero { what: "the number of examples" });
         }

@@ -37,45 +37,15 @@ mod rotated;
 mod table;
 mod world;
 
-use serde::{Deserialize, Serialize};
+use brenier::{Error, Result};
 
 pub use levels::LevelsConfig;
 pub use mismatch::{MismatchConfig, field_mismatch};
 pub use rotated::{RotatedConfig, rotated_gaussian};
 pub use table::{GaussianConfig, gaussian};
 
-use super::Row;
-use crate::{Error, Result};
+use super::{Row, Scale};
 use world::Measures;
-
-/// How much is trained.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Scale {
-    /// One seed and short trainings: to see that it works.
-    Quick,
-    /// Five seeds, as in the paper.
-    #[default]
-    Full,
-}
-
-impl Scale {
-    /// The scale in a word.
-    pub fn name(self) -> &'static str {
-        match self {
-            Scale::Quick => "quick",
-            Scale::Full => "full",
-        }
-    }
-
-    /// The number of seeds: the paper has 5.
-    fn seeds(self) -> u64 {
-        match self {
-            Scale::Quick => 1,
-            Scale::Full => 5,
-        }
-    }
-}
 
 /// What the seeds have measured of each method, in the order in which methods are met.
 #[derive(Default)]

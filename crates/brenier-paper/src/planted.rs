@@ -10,18 +10,18 @@
 
 use std::ops::ControlFlow;
 
+use brenier::classify::accuracy;
+use brenier::data::Dataset;
+use brenier::engine::EngineConfig;
+use brenier::evaluate::{Evaluation, Metric, MetricTable};
+use brenier::problems::{Planted, PlantedImages, PlantedTable};
+use brenier::report::ranking;
+use brenier::{Error, Result, Store};
 use ndarray::Axis;
 use serde::{Deserialize, Serialize};
 
 use super::benchmark::{TrainedSubject, TrainedSubjectConfig, methods, table_rows, train_subject};
-use super::{Figure, NamedFlow, Row, Scale as Size, Store, Subject, Table, Tell};
-use crate::classify::accuracy;
-use crate::data::Dataset;
-use crate::engine::EngineConfig;
-use crate::evaluate::{Evaluation, Metric, MetricTable};
-use crate::problems::{Planted, PlantedImages, PlantedTable};
-use crate::report::ranking;
-use crate::{Error, Result};
+use super::{Figure, NamedFlow, Row, Scale as Size, Subject, Table, Tell};
 
 /// The size of the experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -8,16 +8,17 @@
 //! credit and says that the error falls as the grid is refined; here the error of every rule is fitted against
 //! K, beside the slope that theory gives.
 
+use brenier::problems::SineSum;
+use brenier::problems::log_slope;
+use brenier::report::{Chart, Mark, Scale, Series};
+use brenier::{Error, Line, PathIntegral, Result, Rule};
 use ndarray::{Array1, Array2};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, Uniform};
 use serde::{Deserialize, Serialize};
 
-use super::{Figure, Row, Table, log_slope};
-use crate::problems::SineSum;
-use crate::report::{Chart, Mark, Scale, Series};
-use crate::{Error, Line, PathIntegral, Result, Rule};
+use super::{Figure, Row, Table};
 
 /// The size of the experiment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -8,19 +8,18 @@
 //! The last checkpoint is the reference: this measures convergence to a practical reference, not to the truth. The
 //! paper reports the median of Pearson's correlation over examples, each over all checkpoints.
 
+use brenier::attribute::Context;
+use brenier::data::Dataset;
+use brenier::engine::EngineConfig;
+use brenier::evaluate::pearson;
+use brenier::flow::{OnnxFlow, VelocityField};
+use brenier::report::{Chart, Mark, Scale, Series};
+use brenier::runs::FlowRun;
+use brenier::{Error, Result, Store, relative_attribution_error, relative_field_error, sample};
 use ndarray::Array2;
 use serde::{Deserialize, Serialize};
 
-use super::{Figure, Row, Scale as Size, Store, Subject, Table, Tell, trained, transport};
-use crate::attribute::Context;
-use crate::data::Dataset;
-use crate::engine::EngineConfig;
-use crate::evaluate::pearson;
-use crate::flow::{OnnxFlow, VelocityField};
-use crate::path::{relative_field_error, sample};
-use crate::report::{Chart, Mark, Scale, Series};
-use crate::runs::FlowRun;
-use crate::{Error, Result, relative_attribution_error};
+use super::{Figure, Row, Scale as Size, Subject, Table, Tell, trained, transport};
 
 /// The size of the experiment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -8,18 +8,17 @@
 //! The flows are trained here, alike but for the seed; the scale decides how large they are and for how long.
 //! Action is measured in the flow's own coordinates, as the paper's figures are.
 
+use brenier::attribute::Context;
+use brenier::engine::EngineConfig;
+use brenier::evaluate::{Cases, Cell, MethodRow, Metric, MetricColumn, MetricTable, Summary};
+use brenier::flow::{Coupling, NetworkConfig, OnnxFlow, TrainConfig, UnetConfig, VelocityField};
+use brenier::report::ranking;
+use brenier::runs::{FlowRun, ReflowRun};
+use brenier::{Result, Store, kinetic_action, sample};
 use ndarray::Array2;
 use serde::{Deserialize, Serialize};
 
-use super::{Figure, Row, Scale as Size, Store, Subject, Table, Tell, trained, transport};
-use crate::Result;
-use crate::attribute::Context;
-use crate::engine::EngineConfig;
-use crate::evaluate::{Cases, Cell, MethodRow, Metric, MetricColumn, MetricTable, Summary};
-use crate::flow::{Coupling, NetworkConfig, OnnxFlow, TrainConfig, UnetConfig, VelocityField};
-use crate::path::{kinetic_action, sample};
-use crate::report::ranking;
-use crate::runs::{FlowRun, ReflowRun};
+use super::{Figure, Row, Scale as Size, Subject, Table, Tell, trained, transport};
 
 /// The size of the experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

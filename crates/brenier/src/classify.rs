@@ -13,7 +13,7 @@ use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
 use crate::data::Dataset;
-use crate::engine::{EngineConfig, Tensor, Workers, micro_batch};
+use crate::engine::{EngineConfig, Tensor, Workers};
 use crate::error::{Error, Result, expect_shape};
 use crate::net::INPUT;
 pub use crate::net::{ClassifierConfig, MlpClassifierConfig, ResnetConfig};
@@ -158,8 +158,7 @@ pub fn accuracy(model: &Model, data: &Dataset, engine: &EngineConfig) -> Result<
     let labels = data.require_labels()?;
     data.require_rows(1, "measuring an accuracy")?;
     let (input, _) = interface(model)?;
-    let rows = micro_batch(&model.graph, false)?;
-    let workers = Workers::new(engine.build()?.as_ref(), model, rows)?;
+    let workers = Workers::planned(engine.build()?.as_ref(), model)?;
     let mut right = 0;
     let all: Vec<usize> = (0..data.len()).collect();
     for part in all.chunks(1024) {

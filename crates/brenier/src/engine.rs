@@ -1,5 +1,5 @@
 //! Engines run graphs. Brenier has none of its own: it hands graphs to engines that exist, and has kernels for the few
-//! operators that they are slow at (see [`Kernels`]).
+//! operators that they are slow at (see [`Plan`]).
 //!
 //! - [`Rten`]: pure Rust, built in, 32-bit floats on the CPU.
 //! - [`OnnxRuntime`]: a shared library found at run time, 32- and 64-bit floats, CPU and GPU.
@@ -33,14 +33,14 @@
 //! # Ok::<(), brenier::Error>(())
 //! ```
 
-use onnx_grad::{Model, WeightGradient};
+use onnx_grad::Model;
 
 use crate::error::{Error, Result};
 
 mod as_it_is;
 mod config;
-mod micro_batch;
 mod ort;
+mod plan;
 mod rten;
 mod signature;
 mod tensor;
@@ -48,8 +48,8 @@ mod workers;
 
 pub use self::as_it_is::AsItIs;
 pub use self::config::{EngineConfig, EngineKind};
-pub(crate) use self::micro_batch::micro_batch;
 pub use self::ort::{OnnxRuntime, Provider};
+pub use self::plan::{Plan, Weights};
 pub use self::rten::Rten;
 pub use self::tensor::{Tensor, TensorView};
 pub use self::workers::Workers;
@@ -62,13 +62,8 @@ pub trait Engine: std::fmt::Debug + Send + Sync {
     /// The engine's version, as certificates have it.
     fn version(&self) -> &str;
 
-    /// The form of a convolution's weight gradient that this engine runs fastest.
-    fn weight_gradient(&self) -> WeightGradient;
-
-    /// For which graphs it has kernels for the [fused operators](onnx_grad::fused).
-    fn kernels(&self) -> Kernels {
-        Kernels::None
-    }
+    /// How it runs graphs with weights of this kind: what is fused, and how many rows at a time.
+    fn plan(&self, weights: Weights) -> Plan;
 
     /// How many workers suit this engine and its device.
     fn workers(&self) -> usize;
@@ -93,17 +88,6 @@ pub trait Engine: std::fmt::Debug + Send + Sync {
     fn load(&self, model: &Model) -> Result<Box<dyn Program>> {
         Ok(self.load_many(model, 1)?.swap_remove(0))
     }
-}
-
-/// For which graphs an engine takes [fused operators](onnx_grad::fused).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kernels {
-    /// For none.
-    None,
-    /// For graphs whose weights are inputs. It is faster by itself where weights are constants.
-    Training,
-    /// For all.
-    All,
 }
 
 /// A loaded model: one single-threaded instance, used by one worker at a time.

@@ -6,8 +6,10 @@ mod common;
 use std::sync::Arc;
 
 use brenier::Error;
+use brenier::classify::accuracy;
+use brenier::data::Dataset;
 use brenier::engine::{
-    Engine, EngineConfig, EngineKind, Kernels, Program, Provider, Tensor, TensorView, Workers,
+    Engine, EngineConfig, EngineKind, Plan, Program, Provider, Tensor, TensorView, Weights, Workers,
 };
 use common::engines;
 use ndarray::{Array, ArrayD, Axis, Dimension, IxDyn, array};
@@ -306,6 +308,41 @@ fn a_rows_place_in_the_micro_batch_does_not_matter() {
 }
 
 #[test]
+fn the_accuracy_does_not_depend_on_the_order_of_rows() {
+    // Two sums of the same 35 numbers, in the order of ONNX Runtime's own sum and in that of a product: which is the
+    // larger is a matter of rounding.
+    let nodes = vec![
+        Node::new("ReduceSum", &["input", "axes"], &["a"]).with("keepdims", 1),
+        Node::new("MatMul", &["input", "ones"], &["b"]),
+        Node::new("Concat", &["a", "b"], &["y"]).with("axis", 1),
+    ];
+    let weights = [("axes", TensorData::ints(&[1])), ("ones", TensorData::f32(&[35, 1], &[1.0; 35]))];
+    let input = ValueInfo::new("input", DType::F32, &[Dim::from("N"), Dim::Known(35)]);
+    let output = ValueInfo::new("y", DType::F32, &[Dim::from("N"), Dim::Known(2)]);
+    let model = model(Graph {
+        inputs: vec![input],
+        outputs: vec![output],
+        initializers: weights.into_iter().map(|(name, t)| (name.to_string(), t)).collect(),
+        nodes,
+        ..Graph::default()
+    });
+    let values = rows(3, 640, &[35]).into_dimensionality::<ndarray::Ix2>().unwrap();
+    let mut turned = values.clone();
+    turned.invert_axis(Axis(0));
+    let data = |values: &ndarray::Array2<f32>| {
+        let data = Dataset::from_rows("sums", &[35], values.view()).unwrap();
+        data.with_labels(vec![0; values.nrows()], vec!["first".into(), "second".into()]).unwrap()
+    };
+    for kind in [EngineKind::Rten, EngineKind::Ort] {
+        let config = EngineConfig { kind, ..EngineConfig::default() };
+        if config.build().is_ok() {
+            let [there, back] = [&values, &turned].map(|v| accuracy(&model, &data(v), &config).unwrap());
+            assert_eq!(there, back, "{kind:?}");
+        }
+    }
+}
+
+#[test]
 fn an_empty_batch_has_no_rows() {
     for engine in engines() {
         let workers = Workers::new(engine.as_ref(), &mlp(), 4).unwrap();
@@ -571,13 +608,14 @@ fn a_failing_node_is_named() {
 fn engines_say_what_they_are() {
     let engines = engines();
     assert_eq!(engines[0].name(), "RTen");
-    assert_eq!(engines[0].weight_gradient(), WeightGradient::Im2col);
-    assert_eq!(engines[0].kernels(), Kernels::All);
+    let plan = Plan { fused: true, weight_gradient: WeightGradient::Im2col, place_matters: false };
+    assert_eq!([Weights::Constants, Weights::Inputs].map(|weights| engines[0].plan(weights)), [plan; 2]);
     if let Some(ort) = ort() {
         assert_eq!(ort.name(), "ONNX Runtime");
         assert!(ort.version().starts_with("1."), "{}", ort.version());
-        assert_eq!(ort.weight_gradient(), WeightGradient::Im2col);
-        assert_eq!(ort.kernels(), Kernels::Training);
+        let plan = Plan { place_matters: true, ..plan };
+        assert_eq!(ort.plan(Weights::Constants), Plan { fused: false, ..plan });
+        assert_eq!(ort.plan(Weights::Inputs), plan);
     }
 }
 
@@ -611,8 +649,8 @@ impl Engine for Panicking {
     fn version(&self) -> &str {
         "0"
     }
-    fn weight_gradient(&self) -> WeightGradient {
-        WeightGradient::Im2col
+    fn plan(&self, _weights: Weights) -> Plan {
+        Plan { fused: false, weight_gradient: WeightGradient::Im2col, place_matters: false }
     }
     fn workers(&self) -> usize {
         2

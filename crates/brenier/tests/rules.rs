@@ -5,7 +5,7 @@
 mod cases;
 mod common;
 
-use brenier::engine::{Engine, Kernels, Tensor, TensorView};
+use brenier::engine::{Engine, Tensor, TensorView, Weights};
 use cases::{Case, GENERATORS, Rng};
 use common::engines;
 use ndarray::ArrayD;
@@ -19,7 +19,10 @@ const SEEDS: u64 = 12;
 
 fn complaint(engine: &dyn Engine, case: &Case, fused: bool) -> Option<String> {
     let wrt: Vec<&str> = case.wrt.iter().map(String::as_str).collect();
-    let options = GradOptions { weight_gradient: engine.weight_gradient(), ..GradOptions::default() };
+    let options = GradOptions {
+        weight_gradient: engine.plan(Weights::Inputs).weight_gradient,
+        ..GradOptions::default()
+    };
     let graph = grad_with(&case.graph, &["y"], &wrt, options).unwrap();
     let y = &evaluate(&case.graph, &case.inputs).unwrap()[0];
     let mut inputs = case.inputs.clone();
@@ -69,7 +72,7 @@ fn complaints(fused: bool) -> Vec<String> {
     for &(op, generator) in GENERATORS {
         let cases: Vec<(u64, Case)> =
             (0..SEEDS).map(|seed| (seed, generator(seed))).filter(|(_, case)| !case.reference_only).collect();
-        for engine in engines().into_iter().filter(|engine| !fused || engine.kernels() != Kernels::None) {
+        for engine in engines().into_iter().filter(|engine| !fused || engine.plan(Weights::Inputs).fused) {
             for (seed, case) in &cases {
                 if let Some(what) = complaint(engine.as_ref(), case, fused) {
                     complaints.push(format!("{op}, seed {seed}, on {}: {what}", engine.name()));

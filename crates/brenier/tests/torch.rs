@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use brenier::engine::{Engine, TensorView};
+use brenier::engine::{Engine, TensorView, Weights};
 use common::engines;
 use ndarray::ArrayD;
 use ndarray_npy::NpzReader;
@@ -46,7 +46,10 @@ fn run(
     names: &[&str],
 ) -> Result<BTreeMap<String, ArrayD<f32>>, String> {
     let output = model.graph.outputs[0].name.clone();
-    let options = GradOptions { weight_gradient: engine.weight_gradient(), ..GradOptions::default() };
+    let options = GradOptions {
+        weight_gradient: engine.plan(Weights::Inputs).weight_gradient,
+        ..GradOptions::default()
+    };
     let graph = grad_with(&model.graph, &[&output], names, options).map_err(|e| e.to_string())?;
     let model = Model { graph, ..model.clone() };
     let mut program = engine.load(&model).map_err(|e| e.to_string())?;

@@ -11,10 +11,10 @@ use ::ort::session::builder::{AutoDevicePolicy, GraphOptimizationLevel, SessionB
 use ::ort::session::{Session, SessionInputValue};
 use ::ort::value::{DynValue, Outlet, PrimitiveTensorElementType, TensorElementType, TensorRef, ValueType};
 use ndarray::{ArrayD, ArrayViewD};
-use onnx_grad::{DType, Dim, Model, ValueInfo, fused};
+use onnx_grad::{DType, Dim, Model, ValueInfo, WeightGradient, fused};
 
 use super::signature::Signature;
-use super::{AsItIs, Engine, Kernels, Program, Tensor, TensorView, WeightGradient};
+use super::{AsItIs, Engine, Plan, Program, Tensor, TensorView, Weights};
 use crate::error::{Error, Result};
 
 mod kernels;
@@ -195,13 +195,10 @@ impl Engine for OnnxRuntime {
         &self.version
     }
 
-    fn weight_gradient(&self) -> WeightGradient {
-        WeightGradient::Im2col
-    }
-
     /// Kernels are for the CPU. Where weights are constants, ONNX Runtime's own are in the layout that suits the machine.
-    fn kernels(&self) -> Kernels {
-        if self.provider == Provider::Cpu { Kernels::Training } else { Kernels::None }
+    fn plan(&self, weights: Weights) -> Plan {
+        let fused = self.provider == Provider::Cpu && weights == Weights::Inputs;
+        Plan { fused, weight_gradient: WeightGradient::Im2col, place_matters: true }
     }
 
     fn workers(&self) -> usize {

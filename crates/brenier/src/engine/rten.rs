@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use ::rten::{RunOptions, ThreadPool, Value, ValueOrView, ValueView};
 use ndarray::{ArrayD, CowArray, IxDyn};
-use onnx_grad::{Attribute, DType, Graph, Model, fuse};
+use onnx_grad::{Attribute, DType, Graph, Model, WeightGradient};
 use rten_tensor::Layout;
 
 use super::signature::Signature;
-use super::{Engine, Kernels, Program, Tensor, TensorView, WeightGradient};
+use super::{Engine, Plan, Program, Tensor, TensorView, Weights};
 use crate::error::{Error, Result};
 
 mod quirks;
@@ -46,12 +46,8 @@ impl Engine for Rten {
         "0.27.0"
     }
 
-    fn weight_gradient(&self) -> WeightGradient {
-        WeightGradient::Im2col
-    }
-
-    fn kernels(&self) -> Kernels {
-        Kernels::All
+    fn plan(&self, _weights: Weights) -> Plan {
+        Plan { fused: true, weight_gradient: WeightGradient::Im2col, place_matters: false }
     }
 
     fn workers(&self) -> usize {
@@ -61,8 +57,7 @@ impl Engine for Rten {
     fn load_many(&self, model: &Model, count: usize) -> Result<Vec<Box<dyn Program>>> {
         refuse_f64(&model.graph)?;
         let mut model = spell_out(model)?;
-        // A graph that contradicts itself stays as it is, for RTen to say where.
-        model.graph = fuse(&model.graph).unwrap_or(model.graph);
+        model.graph = self.plan(Weights::Constants).fuse(model.graph);
         let (signature, mut model) = Signature::of(&model, Rten::NAME)?;
         let places = merge_outputs(&mut model.graph);
         let load_error = |node: Option<&str>, reason: String| Error::EngineLoad {

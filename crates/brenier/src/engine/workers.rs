@@ -9,7 +9,7 @@ use std::thread::{Builder, JoinHandle};
 
 use onnx_grad::Model;
 
-use super::{Engine, Program, Tensor, TensorView};
+use super::{Engine, Program, Tensor, TensorView, Weights};
 use crate::error::{Error, Result};
 
 /// Long-lived single-threaded workers, each with a program of the same model.
@@ -36,6 +36,12 @@ struct Job {
 }
 
 impl Workers {
+    /// As many workers as suit the engine, with as many rows at a time as suit engine and model: see
+    /// [`Plan`](super::Plan).
+    pub fn planned(engine: &dyn Engine, model: &Model) -> Result<Workers> {
+        Workers::new(engine, model, engine.plan(Weights::Constants).rows(&model.graph)?)
+    }
+
     /// As many workers as suit the engine. A program always sees `micro_batch` rows.
     pub fn new(engine: &dyn Engine, model: &Model, micro_batch: usize) -> Result<Workers> {
         Workers::with_count(engine, model, micro_batch, engine.workers())

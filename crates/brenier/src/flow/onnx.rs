@@ -18,7 +18,7 @@ use ndarray::{Array1, Array2, ArrayView2, Axis};
 use onnx_grad::{DType, Dim, Model};
 
 use super::metadata::{FlowMetadata, Objective};
-use crate::engine::{EngineConfig, EngineKind, Tensor, Workers, micro_batch};
+use crate::engine::{EngineConfig, Tensor, Workers};
 use crate::error::{Error, Result, expect_shape};
 use crate::field::VelocityField;
 use crate::net::{STATE, TIME, VELOCITY};
@@ -47,8 +47,7 @@ impl Network {
             }
             None => (vec![0.0; features], vec![1.0; features]),
         };
-        let rows = micro_batch(&model.graph, engine.kind == EngineKind::Ort)?;
-        let workers = Workers::new(engine.build()?.as_ref(), &model, rows)?;
+        let workers = Workers::planned(engine.build()?.as_ref(), &model)?;
         Ok(Network { model, metadata, shape, dtype, shift: shift.into(), scale: scale.into(), workers })
     }
 

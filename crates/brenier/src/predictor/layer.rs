@@ -11,7 +11,7 @@ use ndarray::{Array1, Array4, ArrayView2, Ix4};
 use onnx_grad::{DType, Dim, GradOptions, Graph, Model, ValueInfo, grad_with, seed_name, shapes::Facts};
 
 use super::onnx::{PredictorConfig, SCORES, floats, matrix, one_hot};
-use crate::engine::{Engine, EngineKind, Kernels, Tensor, Workers, micro_batch};
+use crate::engine::{Engine, Tensor, Weights, Workers};
 use crate::error::{Error, Result, expect_shape};
 
 /// A model that also gives the values of a layer and the gradient there.
@@ -59,12 +59,10 @@ impl LayerPredictor {
         };
         let dtype = graph.inputs[0].dtype;
         graph.outputs.push(ValueInfo { name: layer.clone(), dtype, shape: Some(at) });
-        let fused = engine.kernels() == Kernels::All;
-        let options = GradOptions { relu: config.relu, fused, ..GradOptions::default() };
+        let options = GradOptions { relu: config.relu, ..engine.plan(Weights::Constants).gradient() };
         let gradient = grad_with(&graph, &[SCORES], &[&layer], options)?;
-        let rows = micro_batch(&gradient, config.engine.kind == EngineKind::Ort)?;
         let input = graph.inputs[0].name.clone();
-        let workers = Workers::new(engine, &Model { graph: gradient, ..model.clone() }, rows)?;
+        let workers = Workers::planned(engine, &Model { graph: gradient, ..model.clone() })?;
         Ok(LayerPredictor { input, dtype, shape, outputs, layer, workers })
     }
 

@@ -21,7 +21,7 @@ use super::layer::LayerPredictor;
 use super::logits::cut_final_activation;
 use super::preprocessing::Preprocessing;
 use super::values::ValuePredictor;
-use crate::engine::{Engine, EngineConfig, EngineKind, Kernels, Tensor, Workers, micro_batch};
+use crate::engine::{Engine, EngineConfig, Tensor, Weights, Workers};
 use crate::error::{Error, Result};
 use crate::score::Score;
 
@@ -88,12 +88,10 @@ impl OnnxPredictor {
         }
         let values = ValuePredictor::prepared(&model, &config, notices)?;
         let engine = values.engine();
-        let fused = engine.kernels() == Kernels::All;
-        let options = GradOptions { relu: config.relu, fused, ..GradOptions::default() };
+        let options = GradOptions { relu: config.relu, ..engine.plan(Weights::Constants).gradient() };
         let gradient = grad_with(&model.graph, &[SCORES], &[values.input()], options)?;
         let gradient = Model { graph: gradient, ..model.clone() };
-        let rows = micro_batch(&gradient.graph, config.engine.kind == EngineKind::Ort)?;
-        let gradient = Workers::new(engine, &gradient, rows)?;
+        let gradient = Workers::planned(engine, &gradient)?;
         Ok(OnnxPredictor { values, gradient, model, config })
     }
 

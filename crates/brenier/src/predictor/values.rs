@@ -15,7 +15,7 @@ use ndarray::{Array1, Array2, ArrayD, ArrayView1, ArrayView2, ArrayViewD, IxDyn}
 use onnx_grad::{DType, Dim, Model, ValueInfo, operators};
 
 use super::onnx::{PredictorConfig, floats, prepare, row_shape};
-use crate::engine::{AsItIs, Engine, EngineKind, Tensor, Workers, micro_batch};
+use crate::engine::{AsItIs, Engine, EngineKind, Tensor, Workers};
 use crate::error::{Error, Result};
 use crate::score::Score;
 
@@ -90,8 +90,7 @@ impl ValuePredictor {
         let engine = config.engine.build()?;
         let graph = &model.graph;
         let (input, shape) = (graph.inputs[0].clone(), row_shape(graph)?);
-        let workers =
-            Workers::new(engine.as_ref(), model, micro_batch(graph, config.engine.kind == EngineKind::Ort)?)?;
+        let workers = Workers::planned(engine.as_ref(), model)?;
         let declared = graph.outputs[0].shape.as_ref().and_then(|s| s.get(1)).and_then(Dim::known);
         let declared = declared.and_then(|n| usize::try_from(n).ok());
         let place = 0;

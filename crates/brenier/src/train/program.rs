@@ -1,11 +1,10 @@
 //! The program that computes a loss and its parameter gradients over micro-batches.
 
-use onnx_grad::shapes::Facts;
-use onnx_grad::{Dim, GradOptions, Graph, Model, Node, ValueInfo, grad_with, gradient_name};
+use onnx_grad::{GradOptions, Graph, Model, ValueInfo, grad_with, gradient_name};
 
 use super::parameters::Parameters;
 use super::{LOSS, Task, TrainConfig};
-use crate::engine::{Kernels, Tensor, TensorView, Workers};
+use crate::engine::{Tensor, TensorView, Weights, Workers};
 use crate::error::{Error, Result};
 
 /// The loaded gradient graph with the layout of its parameters.
@@ -18,15 +17,11 @@ impl LossProgram {
     pub(super) fn new(model: &Model, task: &dyn Task, config: &TrainConfig) -> Result<LossProgram> {
         let engine = config.engine.build()?;
         let loss = task.loss(model)?;
-        let options = GradOptions {
-            weight_gradient: engine.weight_gradient(),
-            fused: engine.kernels() != Kernels::None,
-            ..GradOptions::default()
-        };
-        let (gradient, parameters) = parameter_gradient(&loss, &config.frozen, options)?;
+        let plan = engine.plan(Weights::Inputs);
+        let (gradient, parameters) = parameter_gradient(&loss, &config.frozen, plan.gradient())?;
         let rows = match config.micro_batch {
             Some(rows) => rows,
-            None => training_rows(&gradient, parameters.len(), config.batch)?,
+            None => plan.training_rows(&gradient, parameters.len(), config.batch)?,
         };
         let gradient = parameters_as_inputs(gradient, &parameters);
         let workers = Workers::new(engine.as_ref(), &like(model, gradient), rows)?;
@@ -39,13 +34,14 @@ impl LossProgram {
         task: &dyn Task,
         config: &TrainConfig,
     ) -> Result<LossProgram> {
+        let engine = config.engine.build()?;
         let graph = task.loss(model)?;
         let rows = match config.micro_batch {
             Some(rows) => rows,
-            None => training_rows(&graph, 0, config.batch)?,
+            None => engine.plan(Weights::Constants).training_rows(&graph, 0, config.batch)?,
         };
         let parameters = Parameters::new(&graph, &[]);
-        let workers = Workers::new(config.engine.build()?.as_ref(), &like(model, graph), rows)?;
+        let workers = Workers::new(engine.as_ref(), &like(model, graph), rows)?;
         Ok(LossProgram { parameters, workers })
     }
 
@@ -124,41 +120,6 @@ fn parameters_as_inputs(mut graph: Graph, parameters: &Parameters) -> Graph {
     }
     graph.outputs = outputs;
     graph
-}
-
-/// What the rows of a micro-batch may compute in all: a few times the cache of a core.
-const BYTES: usize = 8 << 20;
-
-/// Rows below which the work that every run has, whatever its rows, stands out: weights are turned around for the
-/// backward convolutions, and gradients of all parameters handed over.
-const FEWEST: usize = 16;
-
-/// Rows of a micro-batch: what suits the cache, but enough that handing over the gradients of all parameters is
-/// little beside computing them; at least four micro-batches a step, so that workers can share.
-fn training_rows(gradient: &Graph, parameters: usize, batch: usize) -> Result<usize> {
-    let bytes = bytes_per_row(gradient)?.max(1);
-    let suits = BYTES / bytes;
-    let enough = (16 * parameters).div_ceil(bytes);
-    Ok(suits.max(enough).max(FEWEST).min(batch.div_ceil(4)).max(1))
-}
-
-/// Bytes of all values that grow with the batch. Weights and their gradients do not.
-fn bytes_per_row(graph: &Graph) -> Result<usize> {
-    let facts = Facts::of(graph)?;
-    let mut bytes = 0;
-    for output in graph.nodes.iter().flat_map(Node::wanted_outputs) {
-        let Some(shape) = &facts.get(output).shape else { continue };
-        if shape.iter().all(|dim| dim.known().is_some()) {
-            continue;
-        }
-        let size = |dim: &Dim| match dim {
-            Dim::Known(n) => usize::try_from(*n).unwrap_or(1),
-            Dim::Symbol { factor, .. } => usize::try_from(*factor).unwrap_or(1),
-            Dim::Unknown => 1,
-        };
-        bytes += 4 * shape.iter().map(size).product::<usize>();
-    }
-    Ok(bytes)
 }
 
 #[cfg(test)]

@@ -9,13 +9,13 @@ use crate::graph::{Attribute, Dim, Node};
 ///
 /// ```
 /// use onnx_grad::shapes::{Fact, fused_outputs};
-/// use onnx_grad::{Attribute, DType, Node, fused};
+/// use onnx_grad::{Attribute, DType, Dim, Node, fused};
 ///
 /// let conv = Node { domain: fused::DOMAIN.to_string(), ..Node::new(fused::CONV, &["x", "w"], &["y"]) }
 ///     .with("kernel_shape", Attribute::Ints(vec![3, 3]))
 ///     .with("dilations", Attribute::Ints(vec![1, 1]))
 ///     .with("pads", Attribute::Ints(vec![1, 1, 0, 0]));
-/// let [x, w] = [[2, 4, 8, 8], [5, 4, 3, 3]].map(|s| Fact::new(DType::F32, s.map(Into::into).to_vec()));
+/// let [x, w] = [[2, 4, 8, 8], [5, 4, 3, 3]].map(|s| Fact::new(DType::F32, s.map(Dim::Known).to_vec()));
 /// let outputs = fused_outputs(&conv, &[&x, &w])?;
 /// assert_eq!(outputs[0].known_shape(), Some(vec![2, 5, 7, 7]));
 /// # Ok::<(), onnx_grad::Error>(())

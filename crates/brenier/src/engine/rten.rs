@@ -11,12 +11,11 @@ use super::signature::Signature;
 use super::{Engine, Plan, Program, Tensor, TensorView, Weights};
 use crate::error::{Error, Result};
 
+mod partition;
 mod quirks;
-mod staged;
-mod stages;
 
+use self::partition::{Staged, Stopped, Workbench};
 use self::quirks::{merge_outputs, spell_out};
-use self::staged::{Staged, Stopped, Workbench};
 
 /// The built-in engine: [RTen](https://github.com/robertknight/rten), 32-bit floats on the CPU.
 ///

@@ -1,9 +1,7 @@
-//! RTen with kernels of our own between the parts that it runs.
+//! The stages of a model, loaded and run one after the other.
 //!
-//! RTen takes no operators of others. So a graph with [fused operators](onnx_grad::fused) is cut into
-//! [stages](super::stages): parts, each a model of its own, and kernels. Values go from one to the next without being
-//! copied, and are given up when nothing needs them any more: RTen may then write into them, and their memory serves the
-//! next kernel.
+//! Values have numbers (slots). Which stage is the last to use a value is known when the model is loaded: from then on
+//! RTen may write into it, or its memory serves the next kernel.
 
 use std::collections::BTreeMap;
 use std::error::Error as _;
@@ -13,15 +11,16 @@ use brenier_kernels::{Input, Kernel};
 use onnx_grad::{Graph, Model, Node, TensorData};
 use rten_tensor::Layout;
 
-use super::quirks::merge_outputs;
-use super::stages::{Stage, cut};
+use super::buffers::Buffers;
+use super::cut::{Stage, cut};
+use crate::engine::rten::quirks::merge_outputs;
 use crate::error::Result;
 
 /// Values have numbers while stages run.
 type Slot = usize;
 
 /// The stages of a model, loaded. Several threads may run them at once, each with its own [`Workbench`].
-pub(super) struct Staged {
+pub(crate) struct Staged {
     stages: Vec<Loaded>,
     /// What each stage is the last to use, apart from outputs.
     last_used: Vec<Vec<Slot>>,
@@ -57,14 +56,14 @@ enum Source {
 }
 
 /// Why a run stopped: the node, as it is called in the model, and the reason.
-pub(super) struct Stopped {
-    pub(super) node: Option<String>,
-    pub(super) reason: String,
+pub(crate) struct Stopped {
+    pub(crate) node: Option<String>,
+    pub(crate) reason: String,
 }
 
 impl Staged {
     /// Loads a model whose outputs are all different. `load_error` says what is wrong with a node.
-    pub(super) fn load(
+    pub(crate) fn load(
         model: &Model,
         load_error: impl Fn(Option<&str>, String) -> crate::Error,
     ) -> Result<Staged> {
@@ -166,23 +165,23 @@ fn part(
 }
 
 /// What one thread needs to run stages: its kernels, and memory to use again.
-pub(super) struct Workbench {
+pub(crate) struct Workbench {
     options: RunOptions,
     kernels: Vec<Option<Kernel>>,
-    memory: Memory,
+    memory: Buffers,
 }
 
 impl Workbench {
-    pub(super) fn new(staged: &Staged, options: RunOptions) -> Workbench {
+    pub(crate) fn new(staged: &Staged, options: RunOptions) -> Workbench {
         let kernel = |stage: &Loaded| match stage {
             Loaded::Kernel { kernel, .. } => Some(kernel.as_ref().clone()),
             Loaded::Part { .. } => None,
         };
-        Workbench { options, kernels: staged.stages.iter().map(kernel).collect(), memory: Memory::default() }
+        Workbench { options, kernels: staged.stages.iter().map(kernel).collect(), memory: Buffers::default() }
     }
 
     /// Runs all stages and returns the model's outputs.
-    pub(super) fn run(
+    pub(crate) fn run(
         &mut self,
         staged: &Staged,
         inputs: Vec<(&str, ValueOrView<'_>)>,
@@ -267,7 +266,7 @@ fn run_kernel(
     kernel: &mut Kernel,
     inputs: &[Source],
     values: &[Option<ValueOrView<'_>>],
-    memory: &mut Memory,
+    memory: &mut Buffers,
 ) -> std::result::Result<Vec<Value>, String> {
     let mut tensors = Vec::with_capacity(inputs.len());
     for source in inputs {
@@ -294,38 +293,4 @@ fn run_kernel(
     let value =
         |(shape, data): (Vec<usize>, Vec<f32>)| Value::from_shape(&shape, data).map_err(|e| e.to_string());
     wanted.into_iter().zip(results).map(value).collect()
-}
-
-/// Memory that is not in use: asking the system for it and giving it back takes as long as using it.
-#[derive(Debug, Default)]
-struct Memory {
-    free: Vec<Vec<f32>>,
-}
-
-/// Pieces that are kept at most.
-const MOST_PIECES: usize = 64;
-
-impl Memory {
-    /// So many numbers, whatever they are: the smallest piece that holds them and is not much larger.
-    fn take(&mut self, count: usize) -> Vec<f32> {
-        let fits = |piece: &Vec<f32>| (count..=2 * count).contains(&piece.len());
-        let best = (0..self.free.len()).filter(|&i| fits(&self.free[i])).min_by_key(|&i| self.free[i].len());
-        match best {
-            Some(i) => {
-                let mut piece = self.free.swap_remove(i);
-                piece.truncate(count);
-                piece
-            }
-            None => vec![0.0; count],
-        }
-    }
-
-    fn keep(&mut self, value: Option<ValueOrView<'_>>) {
-        if let Some(ValueOrView::Value(Value::FloatTensor(tensor))) = value {
-            self.free.push(tensor.into_non_contiguous_data());
-            if self.free.len() > MOST_PIECES {
-                self.free.remove(0);
-            }
-        }
-    }
 }

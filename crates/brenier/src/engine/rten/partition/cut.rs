@@ -1,6 +1,4 @@
-//! A graph in stages: parts that an engine runs, and nodes between them that a kernel computes.
-//!
-//! For engines that take no operators of others. A part has as many nodes as can run before the next kernel must.
+//! A graph in stages: parts that RTen runs, and nodes between them that a kernel computes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,8 +27,8 @@ pub(super) fn cut(graph: &Graph) -> Result<Vec<Stage>> {
     let mut waiting: Vec<&Node> = graph.nodes.iter().collect();
     let mut groups: Vec<Vec<&Node>> = Vec::new();
     while !waiting.is_empty() {
-        let (part, rest) = ready(waiting, &mut there, |node| node.domain != fused::DOMAIN);
-        let (kernels, rest) = ready(rest, &mut there, |node| node.domain == fused::DOMAIN);
+        let (part, rest) = ready(waiting, &mut there, |node| !node.is_fused());
+        let (kernels, rest) = ready(rest, &mut there, Node::is_fused);
         if part.is_empty() && kernels.is_empty() {
             // Nothing but a cycle can be left, which validation has ruled out.
             break;
@@ -45,7 +43,7 @@ pub(super) fn cut(graph: &Graph) -> Result<Vec<Stage>> {
     for group in groups.into_iter().rev().filter(|group| !group.is_empty()) {
         let used: BTreeSet<&str> = group.iter().flat_map(|node| uses(node)).collect();
         stages.push(match group.as_slice() {
-            [kernel] if kernel.domain == fused::DOMAIN => Stage::Kernel((*kernel).clone()),
+            [kernel] if kernel.is_fused() => Stage::Kernel((*kernel).clone()),
             nodes => Stage::Part(part(graph, &facts, nodes, &used, &needed)),
         });
         needed.extend(used);

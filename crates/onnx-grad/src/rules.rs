@@ -16,6 +16,7 @@ mod index;
 mod layout;
 mod linear_map;
 mod matmul;
+mod max_pool;
 mod norm;
 mod pool;
 mod reduce;
@@ -212,10 +213,10 @@ pub(crate) const REGISTRY: &[Rule] = &[
     rule("Einsum", "matmul", matmul::einsum),
     rule("Conv", "conv", conv::conv),
     rule("ConvTranspose", "conv", conv::conv_transpose),
-    rule("MaxPool", "pool", pool::max_pool),
+    rule("MaxPool", "pool", max_pool::max_pool),
     rule("AveragePool", "pool", pool::average_pool),
     rule("GlobalAveragePool", "pool", pool::global_average_pool),
-    rule("GlobalMaxPool", "pool", pool::global_max_pool),
+    rule("GlobalMaxPool", "pool", max_pool::global_max_pool),
     rule("InstanceNormalization", "norm", norm::instance),
     rule("LayerNormalization", "norm", norm::layer),
     rule("ReduceSum", "reduce", reduce::sum),

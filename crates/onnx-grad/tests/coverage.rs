@@ -8,7 +8,8 @@ const ABOVE: &str = "# Operators
 Which operators of ONNX (opsets 11 to 24) can be differentiated. An operator with a *rule* has a derivative of its own;
 one that is *spelled out* is first written in simpler operators; one that *passes through* computes as always, and no
 gradient goes through it. Operators that are not listed run where they do not lie between the input and the output,
-and are named in an error (and by `brenier inspect`) where they do.
+and are named in an error (and by `brenier inspect`) where they do. What gradients are at equal values and on kinks is
+[a choice](methods.md#equal-values).
 
 This page is printed from the registries: `BLESS=1 cargo test -p onnx-grad --test coverage`.
 

@@ -204,7 +204,11 @@ pub(super) fn top_k(call: &Call) -> Result<Vec<Array>> {
         for i in 0..inner {
             let at = |j: usize| values[(o * length + j) * inner + i];
             let mut order: Vec<usize> = (0..length).collect();
-            order.sort_by(|&a, &b| (sign * at(a)).total_cmp(&(sign * at(b))));
+            order.sort_by(|&a, &b| {
+                let (a, b) = (sign * at(a), sign * at(b));
+                // 0 and -0 are equal; only what has no order is put in that of its bits.
+                a.partial_cmp(&b).unwrap_or_else(|| a.total_cmp(&b))
+            });
             for (rank, &j) in order[..k].iter().enumerate() {
                 top[(o * k + rank) * inner + i] = at(j);
                 places[(o * k + rank) * inner + i] = j as f64;

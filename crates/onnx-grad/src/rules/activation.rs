@@ -71,18 +71,19 @@ pub(super) fn leaky_relu(step: &mut Step<'_>) -> Gradients {
     Ok(vec![Some(step.b.select(&above, &dy, &scaled))])
 }
 
+/// `dy` above 0, `slope dy` elsewhere, also at 0.
 pub(super) fn prelu(step: &mut Step<'_>) -> Gradients {
     let (dy, x, slope) = (step.dy()?, step.x(0)?, step.x(1)?);
     let zero = step.b.scalar_like(x, 0.0);
-    let below = step.b.op("Less", &[x, &zero]);
+    let above = step.b.op("Greater", &[x, &zero]);
     let mut sent = vec![None, None];
     if step.wants(0) {
         let scaled = step.b.mul(&dy, slope);
-        sent[0] = Some(step.b.select(&below, &scaled, &dy));
+        sent[0] = Some(step.b.select(&above, &dy, &scaled));
     }
     if step.wants(1) {
         let gradient = step.b.mul(&dy, x);
-        let gradient = step.b.keep_where(&below, &gradient);
+        let gradient = step.b.select(&above, &zero, &gradient);
         sent[1] = Some(step.b.sum_to(&gradient, slope)?);
     }
     Ok(sent)

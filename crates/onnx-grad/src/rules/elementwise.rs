@@ -249,10 +249,11 @@ pub(super) fn cosh(step: &mut Step<'_>) -> Gradients {
     chain(step, factor)
 }
 
-/// Where `x` lies within the bounds, the bounds included (as PyTorch has it).
+/// Where `x` lies between the bounds. At a bound it is 0, as in PyTorch 2.15: `clamp`, `hardtanh` and `relu6` all become
+/// this operator, and `clamp(x, min=0)` is then the same as `Relu`.
 pub(super) fn clip(step: &mut Step<'_>) -> Gradients {
     let (mut gradient, x) = (step.dy()?, step.x(0)?);
-    for (i, compare) in [(1, "GreaterOrEqual"), (2, "LessOrEqual")] {
+    for (i, compare) in [(1, "Greater"), (2, "Less")] {
         if let Some(bound) = step.node.input(i) {
             let inside = step.b.op(compare, &[x, bound]);
             gradient = step.b.keep_where(&inside, &gradient);

@@ -58,7 +58,8 @@ pub(super) fn mean(step: &mut Step<'_>) -> Gradients {
     only(spread_evenly(step, &dy, x, &axes)?)
 }
 
-/// Shared evenly between the elements that attain the extremum (as PyTorch's `amax` has it).
+/// Shared evenly between the elements that attain the extremum, as PyTorch's `amax`, TensorFlow and JAX have it. PyTorch's
+/// `max(dim)` takes one of them, but exporters write the same operator for it.
 pub(super) fn extremum(step: &mut Step<'_>) -> Gradients {
     let (dy, x, y) = (step.dy()?, step.x(0)?, step.y()?);
     let (axes, dy) = kept(step, &dy)?;

@@ -5,7 +5,7 @@
 //! differences are meaningful. The same cases are checked against differences here and between engines in
 //! the `brenier` crate.
 
-#![allow(dead_code, clippy::unwrap_used)] // Each test binary uses its own part.
+#![allow(dead_code, unused_imports, clippy::unwrap_used)] // Each test binary uses its own part.
 
 mod generators;
 

@@ -11,6 +11,7 @@ use super::signature::Signature;
 use super::{Engine, Plan, Program, Tensor, TensorView, Weights};
 use crate::error::{Error, Result};
 
+mod arg;
 mod partition;
 mod quirks;
 

@@ -1,6 +1,7 @@
 //! What RTen does otherwise than ONNX says, put right before a model is loaded.
 //!
 //! - `Sign` returns 1 at 0 where ONNX has 0: it is spelled out as `sign(x) = [x > 0] - [x < 0]`.
+//! - `ArgMax` and `ArgMin` return the last of equals where ONNX has the first: see `arg`.
 //! - Operators that it lacks, such as `Selu`, are spelled out in simpler ones, as they are before differentiation.
 //! - Two outputs that are the same value, such as the gradients of `a + b`, are refused: the value is
 //!   returned once and handed out twice.
@@ -11,9 +12,10 @@ use onnx_grad::{
     Attribute, Graph, Model, Node, TensorData, Treatment, ValueInfo, coverage, lower, shapes::Facts,
 };
 
+use super::arg;
 use crate::error::Result;
 
-/// The model without `Sign`, and without operators that are written out elsewhere.
+/// The model without `Sign`, with `ArgMax` as ONNX has it, and without operators that are written out elsewhere.
 pub(super) fn spell_out(model: &Model) -> Result<Model> {
     let mut model = model.clone();
     let spelled: Vec<&str> = coverage()
@@ -23,16 +25,29 @@ pub(super) fn spell_out(model: &Model) -> Result<Model> {
     if model.graph.nodes.iter().any(|node| spelled.iter().any(|op| node.is(op))) {
         model.graph = lower(&model.graph, &[])?;
     }
-    if model.graph.nodes.iter().any(|node| node.is("Sign")) {
+    if differs(&model.graph) {
         let facts = Facts::of(&model.graph)?;
         rewrite(&mut model.graph, &facts);
     }
     Ok(model)
 }
 
+fn differs(graph: &Graph) -> bool {
+    graph.nodes.iter().any(|node| node.is("Sign") || arg::concerns(node) || node.bodies().any(differs))
+}
+
 fn rewrite(graph: &mut Graph, facts: &Facts) {
     let mut nodes = Vec::with_capacity(graph.nodes.len());
-    for node in std::mem::take(&mut graph.nodes) {
+    for mut node in std::mem::take(&mut graph.nodes) {
+        for attribute in node.attributes.values_mut() {
+            if let Attribute::Graph(body) = attribute {
+                rewrite(body, facts);
+            }
+        }
+        if arg::concerns(&node) {
+            nodes.extend(arg::spell_out(node, graph, facts));
+            continue;
+        }
         let (Some(x), Some(y), true) = (node.input(0), node.output(0), node.is("Sign")) else {
             nodes.push(node);
             continue;

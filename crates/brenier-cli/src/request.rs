@@ -12,7 +12,7 @@ mod targets;
 
 pub(crate) use self::groups::grouping;
 pub(crate) use self::inputs::{Inputs, Sources, read_inputs};
-pub(crate) use self::methods::MethodArgs;
+pub(crate) use self::methods::{MethodArgs, with_methods};
 pub(crate) use self::model::{Loaded, ModelArgs};
 pub(crate) use self::networks::Networks;
 pub(crate) use self::surroundings::Surroundings;

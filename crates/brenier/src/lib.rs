@@ -43,6 +43,7 @@ mod net;
 mod path;
 mod predictor;
 pub mod problems;
+mod registry;
 pub mod report;
 pub mod runs;
 mod score;

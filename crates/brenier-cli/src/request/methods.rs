@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use brenier::Rule;
-use brenier::attribute::{Absence, Baseline, Method, Settings};
+use brenier::attribute::{Absence, Baseline, Method, Need, Setting, Settings};
 
 use clap::Args;
 
@@ -72,7 +72,12 @@ pub(crate) struct MethodArgs {
 impl MethodArgs {
     /// The methods of these names, with the settings that were given; `traced` where traces stand in for a flow.
     /// What is taken `elsewhere` may be given even if no method takes it.
-    pub(crate) fn methods(&self, names: &[String], traced: bool, elsewhere: &[&str]) -> Result<Vec<Method>> {
+    pub(crate) fn methods(
+        &self,
+        names: &[String],
+        traced: bool,
+        elsewhere: &[Setting],
+    ) -> Result<Vec<Method>> {
         let given_rule = self.rule.is_some() || self.steps.is_some() || self.tolerance.is_some();
         let background_named = self.baseline.as_deref() == Some(BACKGROUND);
         let averaged = background_named || (self.baseline.is_none() && self.background.is_some());
@@ -96,9 +101,9 @@ impl MethodArgs {
             .iter()
             .map(|name| Method::new(name.trim(), &settings))
             .collect::<brenier::Result<Vec<_>>>()?;
-        for (i, name) in names.iter().enumerate() {
-            if names[..i].contains(name) {
-                bail!("the method '{name}' is given twice");
+        for (i, method) in methods.iter().enumerate() {
+            if methods[..i].iter().any(|other| other.name() == method.name()) {
+                bail!("the method '{}' is given twice", method.name());
             }
         }
         // Whoever gives an option expects something of it.
@@ -108,24 +113,24 @@ impl MethodArgs {
             );
         }
         let given = [
-            ("--samples", "samples", self.samples.is_some()),
-            ("--noise", "noise", self.noise.is_some()),
-            ("--baseline", "baseline", self.baseline.is_some() && !background_named),
-            ("--baseline background", "absence", background_named),
-            ("--groups", "groups", self.groups.is_some()),
-            ("--window", "window", self.window.is_some()),
-            ("--stride", "window", self.stride.is_some()),
-            ("--layer", "layer", self.layer.is_some()),
-            ("--neighbours", "neighbours", self.neighbours.is_some()),
-            ("--solver-tolerance", "solver tolerance", self.solver_tolerance.is_some()),
-            ("--inversion-steps", "inversion steps", self.inversion_steps.is_some()),
-            ("--background", "data", self.background.is_some()),
-            ("--flow", "flows", !self.flow.is_empty()),
-            ("--traces", "flows", traced),
+            ("--samples", Setting::Samples, self.samples.is_some()),
+            ("--noise", Setting::Noise, self.noise.is_some()),
+            ("--baseline", Setting::Baseline, self.baseline.is_some() && !background_named),
+            ("--baseline background", Setting::Absence, background_named),
+            ("--groups", Setting::Groups, self.groups.is_some()),
+            ("--window", Setting::Window, self.window.is_some()),
+            ("--stride", Setting::Stride, self.stride.is_some()),
+            ("--layer", Setting::Layer, self.layer.is_some()),
+            ("--neighbours", Setting::Neighbours, self.neighbours.is_some()),
+            ("--solver-tolerance", Setting::SolverTolerance, self.solver_tolerance.is_some()),
+            ("--inversion-steps", Setting::InversionSteps, self.inversion_steps.is_some()),
+            ("--background", Setting::Data, self.background.is_some()),
+            ("--flow", Setting::Flow, !self.flow.is_empty()),
+            ("--traces", Setting::Flow, traced),
         ];
         for (option, setting, given) in given {
-            let taken = |method: &Method| method.takes().contains(&setting);
-            if given && !elsewhere.contains(&setting) && !methods.iter().any(taken) {
+            let used = |method: &Method| method.spec().uses(setting);
+            if given && !elsewhere.contains(&setting) && !methods.iter().any(used) {
                 bail!(
                     "{option} makes no difference to {}\nhint: leave it out, or choose another method",
                     names.join(", ")
@@ -175,6 +180,25 @@ impl MethodArgs {
             ),
         })
     }
+}
+
+/// Text for `--help` with the list of methods below it.
+pub(crate) fn with_methods(text: &str) -> String {
+    // A path with IDGI is said once for all.
+    let single = || Method::specs().filter(|spec| !spec.name.contains('+'));
+    let combined: Vec<&str> =
+        Method::specs().map(|spec| spec.name).filter(|name| name.contains('+')).collect();
+    let width = single().map(|spec| spec.name.len()).max().unwrap_or(0);
+    let lines = |gradients: bool| -> String {
+        let chosen = single().filter(|spec| spec.needs(Need::Gradients) == gradients);
+        chosen.map(|spec| format!("  {:width$}  {}\n", spec.name, spec.help)).collect()
+    };
+    format!(
+        "{text}\n\nMethods:\n{}  {}: the same paths, credit by IDGI\n\nMethods without gradients, for any model:\n{}",
+        lines(true),
+        combined.join(", "),
+        lines(false).trim_end()
+    )
 }
 
 /// What is said instead of a baseline to average over the background.

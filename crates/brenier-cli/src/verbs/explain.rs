@@ -22,11 +22,12 @@ use crate::engine_args::EngineArgs;
 use crate::output::{Format, print_data, print_progress};
 use crate::request::{
     Inputs, Loaded, MethodArgs, ModelArgs, Networks, Surroundings, read_inputs, several_targets, targets,
+    with_methods,
 };
 
 /// Credit of every feature for a model's score
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:
+#[command(after_help = with_methods("Examples:
   brenier explain -m model.onnx inputs.npy
   brenier explain -m model.onnx inputs.npy --baseline mean.npy --tolerance 1e-4 -o out
   brenier explain -m model.onnx inputs.npy --target 3 --steps 50 --rule left
@@ -42,13 +43,7 @@ use crate::request::{
   brenier explain -m forest.onnx rows.npy --method shapley-values --background train.csv --engine ort
   brenier explain -m model.onnx -f a.onnx -f b.onnx -f c.onnx inputs.npy -o out
   brenier explain -m model.onnx inputs.npy --path points.npy
-  brenier explain -m other.onnx inputs.npy --traces traces.npz
-
-Methods:
-  gradient, gradient-input, guided-backprop, deconvnet, grad-cam, smoothgrad,
-  smoothgrad-squared, vargrad, expected-gradients, gradient-shap, ig, guided-ig,
-  blur-ig, geodesic-ig, ddim, transport; the last six also with +idgi
-  Without gradients, for any model: kernel-shap, shapley-values, occlusion, rise, lime")]
+  brenier explain -m other.onnx inputs.npy --traces traces.npz"))]
 pub(crate) struct Explain {
     /// What to explain: images, folders, .npy or .npz arrays (the first axis is the example), rows of tables
     #[arg(required = true, value_name = "INPUT")]

@@ -6,9 +6,10 @@
 use ndarray::{ArrayView2, s};
 use serde::{Deserialize, Serialize};
 
+use super::idgi::SUFFIX;
 use super::integrated_gradients::requests;
 use super::rows::MICRO_BATCH;
-use super::{Explanation, Idgi, PathIntegral, Request, Rule};
+use super::{Explanation, Idgi, MethodSpec, PathIntegral, Request, Rule};
 use crate::Result;
 use crate::path::Path;
 use crate::predictor::Score;
@@ -87,7 +88,15 @@ impl Allocation {
     pub fn name(&self, method: &str) -> String {
         match self {
             Allocation::PathIntegral { .. } => method.to_string(),
-            Allocation::Idgi { .. } => format!("{method}+idgi"),
+            Allocation::Idgi { .. } => format!("{method}{SUFFIX}"),
+        }
+    }
+
+    /// Of a path method's two specs the one of this allocation.
+    pub(super) fn spec(&self, specs: &'static [MethodSpec]) -> &'static MethodSpec {
+        match self {
+            Allocation::PathIntegral { .. } => &specs[0],
+            Allocation::Idgi { .. } => &specs[1],
         }
     }
 }

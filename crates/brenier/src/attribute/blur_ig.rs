@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use super::integrated_gradients::requests;
 use super::rows::check_inputs;
-use super::{Allocation, Explanation};
+use super::spec::{Explainer, MethodPage, MethodSpec, Need, Setting};
+use super::{Allocation, Context, Explanation, Meaning, Method, WithPaths, boxed};
 use crate::path::{BlurPath, Border};
 use crate::predictor::Score;
 use crate::{Error, Result};
@@ -68,4 +69,58 @@ impl BlurIg {
         let paths = paths?;
         Ok((self.allocation.explain_all(Self::NAME, score, &requests(&paths, targets))?, paths))
     }
+}
+
+impl BlurIg {
+    const PLAIN: MethodSpec = MethodSpec {
+        name: Self::NAME,
+        aliases: &["blur-integrated-gradients"],
+        help: "path along which the image comes out of a blur",
+        needs: &[Need::Gradients, Need::Image],
+        uses: &[Setting::Rule],
+        meaning: Meaning::Credit,
+        build: |settings| build(settings.path_integral()),
+        page: MethodPage {
+            credit: "path integral as a blur recedes",
+            sums_to: r"$f(x)-f(\text{blurred }x)$",
+            cost: "as the tolerance needs, or $K$",
+            use_it: "for textures and details, without a baseline to choose",
+            refuses: "inputs that are no images",
+        },
+    };
+
+    pub(super) const SPECS: &'static [MethodSpec] = &[
+        Self::PLAIN,
+        Self::PLAIN.with_idgi("blur-ig+idgi", &[Setting::Steps], |settings| build(settings.idgi())),
+    ];
+}
+
+impl Explainer for BlurIg {
+    fn spec(&self) -> &'static MethodSpec {
+        self.allocation.spec(Self::SPECS)
+    }
+
+    fn run(
+        &self,
+        score: &dyn Score,
+        inputs: ArrayView2<f64>,
+        targets: &[usize],
+        _: &Context,
+    ) -> Result<Vec<Explanation>> {
+        self.explain(score, inputs, targets)
+    }
+
+    fn run_with_paths(
+        &self,
+        score: &dyn Score,
+        inputs: ArrayView2<f64>,
+        targets: &[usize],
+        _: &Context,
+    ) -> Result<WithPaths> {
+        Ok(boxed(self.explain_with_paths(score, inputs, targets)?))
+    }
+}
+
+fn build(allocation: Allocation) -> Method {
+    BlurIg { allocation, ..BlurIg::default() }.into()
 }

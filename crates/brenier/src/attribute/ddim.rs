@@ -11,7 +11,8 @@ use ndarray::ArrayView2;
 use serde::{Deserialize, Serialize};
 
 use super::rows::check_inputs;
-use super::{Allocation, Context, Explanation};
+use super::spec::{Explainer, MethodPage, MethodSpec, Need, Setting};
+use super::{Allocation, Context, Explanation, Meaning, Method, Settings, WithPaths, boxed};
 use crate::path::{DdimPath, Path, ddim};
 use crate::predictor::Score;
 use crate::{Error, Result};
@@ -92,4 +93,66 @@ impl Ddim {
             keep,
         )
     }
+}
+
+impl Ddim {
+    const PLAIN: MethodSpec = MethodSpec {
+        name: Self::NAME,
+        aliases: &[],
+        help: "path along the trajectory of a diffusion model",
+        needs: &[Need::Gradients, Need::Diffusion],
+        uses: &[Setting::InversionSteps, Setting::Rule, Setting::Flow],
+        meaning: Meaning::Credit,
+        build: |settings| build(settings.path_integral(), settings),
+        page: MethodPage {
+            credit: "path integral along the DDIM trajectory of a diffusion model",
+            sums_to: "$f(x)-f(x_0)$",
+            cost: "as the tolerance needs, or $K$; and 50 evaluations of the diffusion model",
+            use_it: "to compare with a flow: the diffusion baseline of the paper",
+            refuses: "a run without a diffusion model, one of another shape",
+        },
+    };
+
+    pub(super) const SPECS: &'static [MethodSpec] = &[
+        Self::PLAIN,
+        Self::PLAIN.with_idgi(
+            "ddim+idgi",
+            &[Setting::InversionSteps, Setting::Steps, Setting::Flow],
+            |settings| build(settings.idgi(), settings),
+        ),
+    ];
+}
+
+impl Explainer for Ddim {
+    fn spec(&self) -> &'static MethodSpec {
+        self.allocation.spec(Self::SPECS)
+    }
+
+    fn run(
+        &self,
+        score: &dyn Score,
+        inputs: ArrayView2<f64>,
+        targets: &[usize],
+        context: &Context,
+    ) -> Result<Vec<Explanation>> {
+        self.explain(score, inputs, targets, context)
+    }
+
+    fn run_with_paths(
+        &self,
+        score: &dyn Score,
+        inputs: ArrayView2<f64>,
+        targets: &[usize],
+        context: &Context,
+    ) -> Result<WithPaths> {
+        let mut paths = Vec::new();
+        let keep = &mut |part| paths.extend(part);
+        let explanations = self.explain_and_keep(score, inputs, targets, context, keep)?;
+        Ok(boxed((explanations, paths)))
+    }
+}
+
+fn build(allocation: Allocation, settings: &Settings) -> Method {
+    let inversion_steps = settings.inversion_steps.unwrap_or(Ddim::default().inversion_steps);
+    Ddim { inversion_steps, allocation }.into()
 }

@@ -15,7 +15,8 @@ use serde::{Deserialize, Serialize};
 use super::draws::generator;
 use super::moments::Moments;
 use super::rows::{Row, check_inputs, input_rows, stream_gradients, stream_values};
-use super::{Certificate, Completeness, Context, Explanation, Limits, Sampling};
+use super::spec::{Explainer, MethodPage, MethodSpec, Need, Setting};
+use super::{Certificate, Completeness, Context, Explanation, Limits, Meaning, Sampling};
 use crate::data::Dataset;
 use crate::predictor::Score;
 use crate::{Error, Result, error};
@@ -157,4 +158,42 @@ pub(super) fn average(
         });
     })?;
     Ok(explanations)
+}
+
+impl ExpectedGradients {
+    pub(super) const SPECS: &'static [MethodSpec] = &[MethodSpec {
+        name: Self::NAME,
+        aliases: &["gradient-explainer"],
+        help: "ig averaged over baselines drawn from the data",
+        needs: &[Need::Gradients, Need::Data],
+        uses: &[Setting::Samples, Setting::Seed, Setting::Data],
+        meaning: Meaning::Credit,
+        build: |settings| {
+            let samples = settings.samples.unwrap_or(ExpectedGradients::default().samples);
+            ExpectedGradients { samples, seed: settings.seed }.into()
+        },
+        page: MethodPage {
+            credit: r"$\mathrm E\,(x_i-x'_i)\,\partial_i f(x'+t(x-x'))$",
+            sums_to: r"$f(x)-\overline{f(x')}$, up to sampling",
+            cost: "$n$ = 200, and $n$ scores",
+            use_it: "where no single baseline is right and data are at hand",
+            refuses: "a run without `--background`",
+        },
+    }];
+}
+
+impl Explainer for ExpectedGradients {
+    fn spec(&self) -> &'static MethodSpec {
+        &Self::SPECS[0]
+    }
+
+    fn run(
+        &self,
+        score: &dyn Score,
+        inputs: ArrayView2<f64>,
+        targets: &[usize],
+        context: &Context,
+    ) -> Result<Vec<Explanation>> {
+        self.explain(score, inputs, targets, context)
+    }
 }

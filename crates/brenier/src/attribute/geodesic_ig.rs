@@ -17,7 +17,10 @@ use serde::{Deserialize, Serialize};
 
 use super::integrated_gradients::requests;
 use super::rows::{Row, check_inputs, stream_gradients};
-use super::{Allocation, Baseline, Context, Explanation, Sampling};
+use super::spec::{Explainer, MethodPage, MethodSpec, Need, Setting};
+use super::{
+    Allocation, Baseline, Context, Explanation, Meaning, Method, Sampling, Settings, WithPaths, boxed,
+};
 use crate::path::{JoinedGraph, NeighbourGraph, Polyline};
 use crate::predictor::Score;
 use crate::{Error, Result, error};
@@ -151,4 +154,65 @@ impl GeodesicIg {
         stream_gradients(score, rows, |_, _, gradient| norms.push(gradient.dot(&gradient).sqrt()))?;
         Ok(norms)
     }
+}
+
+impl GeodesicIg {
+    const PLAIN: MethodSpec = MethodSpec {
+        name: Self::NAME,
+        aliases: &["geodesic-integrated-gradients"],
+        help: "path through the data that avoids where the score is steep",
+        needs: &[Need::Gradients, Need::Data],
+        uses: &[Setting::Baseline, Setting::Neighbours, Setting::Rule, Setting::Seed, Setting::Data],
+        meaning: Meaning::Credit,
+        build: |settings| build(settings.path_integral(), settings),
+        page: MethodPage {
+            credit: "path integral along the cheapest way through the data",
+            sums_to: "$f(x)-f(b)$",
+            cost: "as the tolerance needs, or $K$; and one for each edge",
+            use_it: "for small data with a clear shape",
+            refuses: "a run without `--background`; data with a gap between baseline and input",
+        },
+    };
+
+    pub(super) const SPECS: &'static [MethodSpec] = &[
+        Self::PLAIN,
+        Self::PLAIN.with_idgi(
+            "geodesic-ig+idgi",
+            &[Setting::Baseline, Setting::Neighbours, Setting::Steps, Setting::Seed, Setting::Data],
+            |settings| build(settings.idgi(), settings),
+        ),
+    ];
+}
+
+impl Explainer for GeodesicIg {
+    fn spec(&self) -> &'static MethodSpec {
+        self.allocation.spec(Self::SPECS)
+    }
+
+    fn run(
+        &self,
+        score: &dyn Score,
+        inputs: ArrayView2<f64>,
+        targets: &[usize],
+        context: &Context,
+    ) -> Result<Vec<Explanation>> {
+        self.explain(score, inputs, targets, context)
+    }
+
+    fn run_with_paths(
+        &self,
+        score: &dyn Score,
+        inputs: ArrayView2<f64>,
+        targets: &[usize],
+        context: &Context,
+    ) -> Result<WithPaths> {
+        Ok(boxed(self.explain_with_paths(score, inputs, targets, context)?))
+    }
+}
+
+fn build(allocation: Allocation, settings: &Settings) -> Method {
+    let default = GeodesicIg::default();
+    let baseline = settings.baseline.unwrap_or_default();
+    let neighbours = settings.neighbours.unwrap_or(default.neighbours);
+    GeodesicIg { baseline, neighbours, allocation, seed: settings.seed, ..default }.into()
 }

@@ -12,7 +12,8 @@ use ndarray::{Array1, Array2, ArrayView2, ArrayView3};
 use serde::{Deserialize, Serialize};
 
 use super::rows::{MICRO_BATCH, check_inputs};
-use super::{Certificate, Explanation};
+use super::spec::{Explainer, MethodPage, MethodSpec, Need, Setting};
+use super::{Certificate, Context, Explanation, Meaning};
 use crate::predictor::{OnnxPredictor, Score};
 use crate::{Error, Result, error};
 
@@ -102,6 +103,41 @@ fn enlarge(map: ArrayView2<f64>, height: usize, width: usize) -> Array2<f64> {
         let lower = (1.0 - across) * map[[bottom, left]] + across * map[[bottom, right]];
         (1.0 - down) * upper + down * lower
     })
+}
+
+impl GradCam {
+    pub(super) const SPECS: &'static [MethodSpec] = &[MethodSpec {
+        name: Self::NAME,
+        aliases: &["layer-grad-cam"],
+        help: "where in the image the maps of a convolution speak for the class",
+        needs: &[Need::Gradients, Need::Model, Need::Image],
+        uses: &[Setting::Layer],
+        meaning: Meaning::Credit,
+        build: |settings| GradCam { layer: settings.layer.clone() }.into(),
+        page: MethodPage {
+            credit: r"$\max(0,\sum_k \overline{\partial f/\partial A_k}\,A_k)$, enlarged",
+            sums_to: "nothing",
+            cost: "1, down to the layer",
+            use_it: "for *where*, not *what*, in convolutional networks",
+            refuses: "a model without convolutions, an input that is no image, an unknown layer",
+        },
+    }];
+}
+
+impl Explainer for GradCam {
+    fn spec(&self) -> &'static MethodSpec {
+        &Self::SPECS[0]
+    }
+
+    fn run(
+        &self,
+        _: &dyn Score,
+        inputs: ArrayView2<f64>,
+        targets: &[usize],
+        context: &Context,
+    ) -> Result<Vec<Explanation>> {
+        self.explain(context.require_model(Self::NAME)?, inputs, targets)
+    }
 }
 
 #[cfg(test)]

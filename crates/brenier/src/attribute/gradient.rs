@@ -10,7 +10,8 @@ use ndarray::ArrayView2;
 use serde::{Deserialize, Serialize};
 
 use super::rows::{check_inputs, input_rows, stream_gradients};
-use super::{Certificate, Explanation};
+use super::spec::{Explainer, MethodPage, MethodSpec, Need};
+use super::{Certificate, Context, Explanation, Meaning};
 use crate::Result;
 use crate::predictor::Score;
 
@@ -57,4 +58,39 @@ pub(super) fn at_inputs(
         });
     })?;
     Ok(explanations)
+}
+
+impl Gradient {
+    pub(super) const SPECS: &'static [MethodSpec] = &[MethodSpec {
+        name: Self::NAME,
+        aliases: &["saliency", "vanilla-gradient"],
+        help: "slope of the score at the input",
+        needs: &[Need::Gradients],
+        uses: &[],
+        meaning: Meaning::Sensitivity,
+        build: |_| Gradient {}.into(),
+        page: MethodPage {
+            credit: r"$\partial_i f(x)$",
+            sums_to: "nothing",
+            cost: "1",
+            use_it: "as a first look, and as the base of others",
+            refuses: "a model without a gradient",
+        },
+    }];
+}
+
+impl Explainer for Gradient {
+    fn spec(&self) -> &'static MethodSpec {
+        &Self::SPECS[0]
+    }
+
+    fn run(
+        &self,
+        score: &dyn Score,
+        inputs: ArrayView2<f64>,
+        targets: &[usize],
+        _: &Context,
+    ) -> Result<Vec<Explanation>> {
+        self.explain(score, inputs, targets)
+    }
 }

@@ -10,8 +10,9 @@
 use ndarray::ArrayView2;
 use serde::{Deserialize, Serialize};
 
-use super::Explanation;
 use super::gradient::at_inputs;
+use super::spec::{Explainer, MethodPage, MethodSpec, Need};
+use super::{Context, Explanation, Meaning};
 use crate::Result;
 use crate::predictor::Score;
 
@@ -31,5 +32,40 @@ impl GradientInput {
         targets: &[usize],
     ) -> Result<Vec<Explanation>> {
         at_inputs(Self::NAME, score, inputs, targets, |gradient, input| gradient * input)
+    }
+}
+
+impl GradientInput {
+    pub(super) const SPECS: &'static [MethodSpec] = &[MethodSpec {
+        name: Self::NAME,
+        aliases: &["input-x-gradient", "gradient-x-input", "gradient-times-input"],
+        help: "slope times the value of each feature",
+        needs: &[Need::Gradients],
+        uses: &[],
+        meaning: Meaning::Credit,
+        build: |_| GradientInput {}.into(),
+        page: MethodPage {
+            credit: r"$x_i\,\partial_i f(x)$",
+            sums_to: "$f(x)$ if $f$ is linear, or a ReLU network without biases; not claimed",
+            cost: "1",
+            use_it: "beside others that people know it from",
+            refuses: "a model without a gradient",
+        },
+    }];
+}
+
+impl Explainer for GradientInput {
+    fn spec(&self) -> &'static MethodSpec {
+        &Self::SPECS[0]
+    }
+
+    fn run(
+        &self,
+        score: &dyn Score,
+        inputs: ArrayView2<f64>,
+        targets: &[usize],
+        _: &Context,
+    ) -> Result<Vec<Explanation>> {
+        self.explain(score, inputs, targets)
     }
 }

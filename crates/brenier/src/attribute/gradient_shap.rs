@@ -14,7 +14,8 @@ use serde::{Deserialize, Serialize};
 
 use super::draws::generator;
 use super::expected_gradients::{Draw, average, background, start};
-use super::{Context, Explanation};
+use super::spec::{Explainer, MethodPage, MethodSpec, Need, Setting};
+use super::{Context, Explanation, Meaning};
 use crate::predictor::Score;
 use crate::{Error, Result};
 
@@ -80,5 +81,45 @@ impl GradientShap {
     ) -> Result<Vec<Explanation>> {
         let complete = self.noise == 0.0;
         average(Self::NAME, score, inputs, targets, (self.samples, self.seed), complete, draw)
+    }
+}
+
+impl GradientShap {
+    pub(super) const SPECS: &'static [MethodSpec] = &[MethodSpec {
+        name: Self::NAME,
+        aliases: &[],
+        help: "expected-gradients from noisy copies of the input",
+        needs: &[Need::Gradients, Need::Data],
+        uses: &[Setting::Samples, Setting::Noise, Setting::Seed, Setting::Data],
+        meaning: Meaning::Credit,
+        build: |settings| {
+            let default = GradientShap::default();
+            let samples = settings.samples.unwrap_or(default.samples);
+            let noise = settings.noise.unwrap_or(default.noise);
+            GradientShap { samples, noise, seed: settings.seed }.into()
+        },
+        page: MethodPage {
+            credit: r"$\mathrm E\,(x_i+e_i-x'_i)\,\partial_i f(x'+t(x+e-x'))$",
+            sums_to: r"$f(x)-\overline{f(x')}$ without noise, up to sampling; with noise not claimed",
+            cost: "$n$ = 200",
+            use_it: "where no single baseline is right and data are at hand",
+            refuses: "a run without `--background`",
+        },
+    }];
+}
+
+impl Explainer for GradientShap {
+    fn spec(&self) -> &'static MethodSpec {
+        &Self::SPECS[0]
+    }
+
+    fn run(
+        &self,
+        score: &dyn Score,
+        inputs: ArrayView2<f64>,
+        targets: &[usize],
+        context: &Context,
+    ) -> Result<Vec<Explanation>> {
+        self.explain(score, inputs, targets, context)
     }
 }

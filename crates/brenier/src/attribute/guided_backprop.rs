@@ -14,10 +14,11 @@ use ndarray::ArrayView2;
 use onnx_grad::ReluBackward;
 use serde::{Deserialize, Serialize};
 
-use super::Explanation;
 use super::gradient::at_inputs;
+use super::spec::{Explainer, MethodPage, MethodSpec, Need};
+use super::{Context, Explanation, Meaning};
 use crate::Result;
-use crate::predictor::OnnxPredictor;
+use crate::predictor::{OnnxPredictor, Score};
 
 /// Guided Backpropagation. There is nothing to set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -62,5 +63,75 @@ impl Deconvnet {
     ) -> Result<Vec<Explanation>> {
         let deconvnet = predictor.with_relu(ReluBackward::Deconvnet)?;
         at_inputs(Self::NAME, &deconvnet, inputs, targets, |gradient, _| gradient)
+    }
+}
+
+impl GuidedBackprop {
+    pub(super) const SPECS: &'static [MethodSpec] = &[MethodSpec {
+        name: Self::NAME,
+        aliases: &["guided-backpropagation"],
+        help: "gradient in which ReLU passes only what is positive both ways",
+        needs: &[Need::Gradients, Need::Model],
+        uses: &[],
+        meaning: Meaning::Sensitivity,
+        build: |_| GuidedBackprop {}.into(),
+        page: MethodPage {
+            credit: "gradient in which ReLU passes $[a>0][R>0]R$",
+            sums_to: "nothing",
+            cost: "1",
+            use_it: "to compare with papers; pictures are sharp but hardly depend on the class",
+            refuses: "a model without ReLU; a closure",
+        },
+    }];
+}
+
+impl Explainer for GuidedBackprop {
+    fn spec(&self) -> &'static MethodSpec {
+        &Self::SPECS[0]
+    }
+
+    fn run(
+        &self,
+        _: &dyn Score,
+        inputs: ArrayView2<f64>,
+        targets: &[usize],
+        context: &Context,
+    ) -> Result<Vec<Explanation>> {
+        self.explain(context.require_model(Self::NAME)?, inputs, targets)
+    }
+}
+
+impl Deconvnet {
+    pub(super) const SPECS: &'static [MethodSpec] = &[MethodSpec {
+        name: Self::NAME,
+        aliases: &["deconvolution"],
+        help: "gradient in which ReLU passes only positive gradients",
+        needs: &[Need::Gradients, Need::Model],
+        uses: &[],
+        meaning: Meaning::Sensitivity,
+        build: |_| Deconvnet {}.into(),
+        page: MethodPage {
+            credit: "gradient in which ReLU passes $[R>0]R$",
+            sums_to: "nothing",
+            cost: "1",
+            use_it: "to compare with papers; pictures are sharp but hardly depend on the class",
+            refuses: "a model without ReLU; a closure",
+        },
+    }];
+}
+
+impl Explainer for Deconvnet {
+    fn spec(&self) -> &'static MethodSpec {
+        &Self::SPECS[0]
+    }
+
+    fn run(
+        &self,
+        _: &dyn Score,
+        inputs: ArrayView2<f64>,
+        targets: &[usize],
+        context: &Context,
+    ) -> Result<Vec<Explanation>> {
+        self.explain(context.require_model(Self::NAME)?, inputs, targets)
     }
 }

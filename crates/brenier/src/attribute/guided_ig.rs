@@ -15,8 +15,10 @@ use serde::{Deserialize, Serialize};
 
 use super::idgi::Step;
 use super::rows::{MICRO_BATCH, Row, check_inputs, stream_gradients, stream_values};
+use super::spec::{Explainer, MethodPage, MethodSpec, Need, Setting};
 use super::{
-    Baseline, Certificate, Completeness, Context, Explanation, Limits, PathCertificate, Rule, Sampling,
+    Baseline, Certificate, Completeness, Context, Explanation, Limits, Meaning, Method, PathCertificate,
+    Rule, Sampling, Settings,
 };
 use crate::path::PathEvidence;
 use crate::predictor::Score;
@@ -315,4 +317,58 @@ fn lower_quantile(values: &Array1<f64>, fraction: f64) -> f64 {
     let mut sorted = values.to_vec();
     let index = (fraction * (sorted.len() - 1) as f64).floor() as usize;
     *sorted.select_nth_unstable_by(index, f64::total_cmp).1
+}
+
+impl GuidedIg {
+    const PLAIN: MethodSpec = MethodSpec {
+        name: Self::NAME,
+        aliases: &["guided-integrated-gradients"],
+        help: "path on which features with small gradients move first",
+        needs: &[Need::Gradients],
+        uses: &[Setting::Baseline, Setting::Steps, Setting::Seed, Setting::Data],
+        meaning: Meaning::Credit,
+        build: |settings| build(GuidedIg::default().credit, settings),
+        page: MethodPage {
+            credit: "path integral; features with small gradients move first",
+            sums_to: "$f(x)-f(b)$",
+            cost: "$K+1$ = 201",
+            use_it: "where Integrated Gradients are noisy; not linear in the score",
+            refuses: "fractions outside 0 to 1",
+        },
+    };
+
+    pub(super) const SPECS: &'static [MethodSpec] = &[
+        Self::PLAIN,
+        Self::PLAIN.with_idgi(
+            "guided-ig+idgi",
+            &[Setting::Baseline, Setting::Steps, Setting::Seed, Setting::Data],
+            |settings| build(StepCredit::Idgi, settings),
+        ),
+    ];
+}
+
+impl Explainer for GuidedIg {
+    fn spec(&self) -> &'static MethodSpec {
+        match self.credit {
+            StepCredit::Left | StepCredit::Trapezoid => &Self::SPECS[0],
+            StepCredit::Idgi => &Self::SPECS[1],
+        }
+    }
+
+    fn run(
+        &self,
+        score: &dyn Score,
+        inputs: ArrayView2<f64>,
+        targets: &[usize],
+        context: &Context,
+    ) -> Result<Vec<Explanation>> {
+        self.explain(score, inputs, targets, context)
+    }
+}
+
+fn build(credit: StepCredit, settings: &Settings) -> Method {
+    let default = GuidedIg::default();
+    let baseline = settings.baseline.unwrap_or_default();
+    let steps = settings.steps.unwrap_or(default.steps);
+    GuidedIg { baseline, steps, credit, seed: settings.seed, ..default }.into()
 }

@@ -15,7 +15,8 @@ use serde::{Deserialize, Serialize};
 
 use super::path_integral::certify;
 use super::rows::{Row, stream_gradients, stream_values};
-use super::{Explanation, Limits, Request, Rule};
+use super::spec::{MethodPage, MethodSpec, Setting};
+use super::{Explanation, Limits, Method, Request, Rule, Settings};
 use crate::predictor::Score;
 use crate::{Result, error};
 
@@ -99,5 +100,34 @@ impl Step {
 
     pub(super) fn close(self, value: f64, credit: &mut Array1<f64>) {
         credit.scaled_add(value - self.value, &self.shares);
+    }
+}
+
+/// What a path's name ends in where its credit is by IDGI.
+pub(super) const SUFFIX: &str = "+idgi";
+
+impl MethodSpec {
+    /// The same path under another name, with credit by IDGI.
+    pub(super) const fn with_idgi(
+        self,
+        name: &'static str,
+        uses: &'static [Setting],
+        build: fn(&Settings) -> Method,
+    ) -> MethodSpec {
+        MethodSpec {
+            name,
+            aliases: &[],
+            help: "the same path with each step's change shared out by squared gradients (IDGI)",
+            uses,
+            build,
+            page: MethodPage {
+                credit: r"$\sum_k g_{ki}^2/\lvert g_k\rvert^2\,(f(x_{k+1})-f(x_k))$ on the same path",
+                sums_to: "the same, by construction",
+                cost: "$K$ = 50 (`guided-ig`: 200)",
+                use_it: "to compare with papers",
+                refuses: "no steps; what the path refuses",
+            },
+            ..self
+        }
     }
 }

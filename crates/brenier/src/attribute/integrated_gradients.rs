@@ -8,7 +8,11 @@ use ndarray::ArrayView2;
 use serde::{Deserialize, Serialize};
 
 use super::rows::check_inputs;
-use super::{Allocation, Baseline, Context, Explanation, Request, Sampling};
+use super::spec::{Explainer, MethodPage, MethodSpec, Need, Setting};
+use super::{
+    Allocation, Baseline, Context, Explanation, Meaning, Method, Request, Sampling, Settings, WithPaths,
+    boxed,
+};
 use crate::Result;
 use crate::path::Line;
 use crate::predictor::Score;
@@ -71,4 +75,63 @@ impl IntegratedGradients {
 pub(super) fn requests<'a, P: crate::path::Path>(paths: &'a [P], targets: &[usize]) -> Vec<Request<'a>> {
     let pairs = paths.iter().zip(targets).enumerate();
     pairs.map(|(example, (path, &target))| Request { example, path, target }).collect()
+}
+
+impl IntegratedGradients {
+    const PLAIN: MethodSpec = MethodSpec {
+        name: Self::NAME,
+        aliases: &["integrated-gradients"],
+        help: "path integral along the straight line from a baseline",
+        needs: &[Need::Gradients],
+        uses: &[Setting::Baseline, Setting::Rule, Setting::Seed, Setting::Data],
+        meaning: Meaning::Credit,
+        build: |settings| build(settings.path_integral(), settings),
+        page: MethodPage {
+            credit: r"$(x_i-b_i)\int\partial_i f(b+t(x-b))\,\mathrm dt$",
+            sums_to: "$f(x)-f(b)$",
+            cost: "as the tolerance needs, or $K$",
+            use_it: "where a baseline means something",
+            refuses: "a mean without data, a blur of something that is no image",
+        },
+    };
+
+    pub(super) const SPECS: &'static [MethodSpec] = &[
+        Self::PLAIN,
+        Self::PLAIN.with_idgi(
+            "ig+idgi",
+            &[Setting::Baseline, Setting::Steps, Setting::Seed, Setting::Data],
+            |settings| build(settings.idgi(), settings),
+        ),
+    ];
+}
+
+impl Explainer for IntegratedGradients {
+    fn spec(&self) -> &'static MethodSpec {
+        self.allocation.spec(Self::SPECS)
+    }
+
+    fn run(
+        &self,
+        score: &dyn Score,
+        inputs: ArrayView2<f64>,
+        targets: &[usize],
+        context: &Context,
+    ) -> Result<Vec<Explanation>> {
+        self.explain(score, inputs, targets, context)
+    }
+
+    fn run_with_paths(
+        &self,
+        score: &dyn Score,
+        inputs: ArrayView2<f64>,
+        targets: &[usize],
+        context: &Context,
+    ) -> Result<WithPaths> {
+        Ok(boxed(self.explain_with_paths(score, inputs, targets, context)?))
+    }
+}
+
+fn build(allocation: Allocation, settings: &Settings) -> Method {
+    let baseline = settings.baseline.unwrap_or_default();
+    IntegratedGradients { baseline, allocation, seed: settings.seed }.into()
 }

@@ -21,7 +21,8 @@ use super::coalitions::{Pair, Plan};
 use super::draws::generator;
 use super::perturbation::{Case, Finding, Question};
 use super::shapley_values::MOST_GROUPS;
-use super::{Absence, Context, Explanation, Grouping, Groups};
+use super::spec::{Explainer, MethodPage, MethodSpec, Setting};
+use super::{Absence, Context, Explanation, Grouping, Groups, Meaning};
 use crate::predictor::Score;
 use crate::{Error, Result};
 
@@ -233,5 +234,53 @@ impl Solution {
         let fitted = ((groups - 1) as f64).min(n / 2.0);
         let variance = |i: usize| (squares[i] - sum[i] * sum[i] / n) * n / (n - 1.0) * n / (n - fitted);
         Some(DVector::from_fn(groups, |i, _| variance(i).max(0.0).sqrt()))
+    }
+}
+
+impl KernelShap {
+    pub(super) const SPECS: &'static [MethodSpec] = &[MethodSpec {
+        name: Self::NAME,
+        aliases: &["kernel-explainer"],
+        help: "Shapley values of groups of features, by weighted least squares",
+        needs: &[],
+        uses: &[
+            Setting::Samples,
+            Setting::Baseline,
+            Setting::Absence,
+            Setting::Groups,
+            Setting::Seed,
+            Setting::Data,
+        ],
+        meaning: Meaning::Credit,
+        build: |settings| {
+            let groups = settings.groups.clone().unwrap_or_default();
+            let coalitions =
+                settings.samples.map_or(Coalitions::Usual, |count| Coalitions::Sampled { count });
+            let (absence, seed) = (settings.absence(), settings.seed);
+            KernelShap { groups, absence, coalitions, seed, ..KernelShap::default() }.into()
+        },
+        page: MethodPage {
+            credit: "Shapley value of the feature's group, by weighted least squares",
+            sums_to: r"$f(x)-\overline{f(\text{nothing of }x)}$",
+            cost: "no gradients; $2M+2048$ scores for $M$ groups",
+            use_it: "for any model, over groups of features",
+            refuses: "too few coalitions for the groups",
+        },
+    }];
+}
+
+impl Explainer for KernelShap {
+    fn spec(&self) -> &'static MethodSpec {
+        &Self::SPECS[0]
+    }
+
+    fn run(
+        &self,
+        score: &dyn Score,
+        inputs: ArrayView2<f64>,
+        targets: &[usize],
+        context: &Context,
+    ) -> Result<Vec<Explanation>> {
+        self.explain(score, inputs, targets, context)
     }
 }

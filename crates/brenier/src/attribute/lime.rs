@@ -20,7 +20,8 @@ use serde::{Deserialize, Serialize};
 use super::draws::generator;
 use super::perturbation::surrogate::Moments;
 use super::perturbation::{Case, Finding, Question};
-use super::{Absence, Context, Explanation, Grouping};
+use super::spec::{Explainer, MethodPage, MethodSpec, Setting};
+use super::{Absence, Context, Explanation, Grouping, Meaning};
 use crate::predictor::Score;
 use crate::{Error, Result};
 
@@ -184,6 +185,53 @@ impl Lime {
         let blocks = BLOCKS as f64;
         let variance = (squares - &sum * &sum / blocks) * ((blocks - 1.0) / blocks);
         Ok((whole, variance.mapv(|v| v.max(0.0).sqrt())))
+    }
+}
+
+impl Lime {
+    pub(super) const SPECS: &'static [MethodSpec] = &[MethodSpec {
+        name: Self::NAME,
+        aliases: &["lime-base"],
+        help: "coefficients of a linear model fitted around the input",
+        needs: &[],
+        uses: &[
+            Setting::Samples,
+            Setting::Baseline,
+            Setting::Absence,
+            Setting::Groups,
+            Setting::Seed,
+            Setting::Data,
+        ],
+        meaning: Meaning::Credit,
+        build: |settings| {
+            let groups = settings.groups.clone().unwrap_or_default();
+            let samples = settings.samples.unwrap_or(Lime::default().samples);
+            let (absence, seed) = (settings.absence(), settings.seed);
+            Lime { groups, absence, samples, seed, ..Lime::default() }.into()
+        },
+        page: MethodPage {
+            credit: "coefficient of a local linear model",
+            sums_to: "nothing",
+            cost: "no gradients; 1000 scores",
+            use_it: "for any model, beside others that people know it from",
+            refuses: "see [its page](perturbation-methods.md)",
+        },
+    }];
+}
+
+impl Explainer for Lime {
+    fn spec(&self) -> &'static MethodSpec {
+        &Self::SPECS[0]
+    }
+
+    fn run(
+        &self,
+        score: &dyn Score,
+        inputs: ArrayView2<f64>,
+        targets: &[usize],
+        context: &Context,
+    ) -> Result<Vec<Explanation>> {
+        self.explain(score, inputs, targets, context)
     }
 }
 

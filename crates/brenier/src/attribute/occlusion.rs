@@ -13,7 +13,8 @@ use ndarray::{Array1, ArrayView2};
 use serde::{Deserialize, Serialize};
 
 use super::perturbation::{Case, Finding, Question};
-use super::{Absence, Context, Explanation};
+use super::spec::{Explainer, MethodPage, MethodSpec, Setting};
+use super::{Absence, Context, Explanation, Meaning};
 use crate::predictor::Score;
 use crate::{Error, Result};
 
@@ -147,6 +148,44 @@ impl Windows {
             spacing *= self.shape[axis];
         }
         features
+    }
+}
+
+impl Occlusion {
+    pub(super) const SPECS: &'static [MethodSpec] = &[MethodSpec {
+        name: Self::NAME,
+        aliases: &[],
+        help: "score that is lost under a sliding window",
+        needs: &[],
+        uses: &[Setting::Baseline, Setting::Absence, Setting::Window, Setting::Stride, Setting::Data],
+        meaning: Meaning::Credit,
+        build: |settings| {
+            let (window, stride) = (settings.window.clone(), settings.stride.clone());
+            Occlusion { window, stride, absence: settings.absence(), ..Occlusion::default() }.into()
+        },
+        page: MethodPage {
+            credit: "score lost under a sliding window",
+            sums_to: "nothing",
+            cost: "no gradients; a score a window",
+            use_it: "for any model, beside others that people know it from",
+            refuses: "see [its page](perturbation-methods.md)",
+        },
+    }];
+}
+
+impl Explainer for Occlusion {
+    fn spec(&self) -> &'static MethodSpec {
+        &Self::SPECS[0]
+    }
+
+    fn run(
+        &self,
+        score: &dyn Score,
+        inputs: ArrayView2<f64>,
+        targets: &[usize],
+        context: &Context,
+    ) -> Result<Vec<Explanation>> {
+        self.explain(score, inputs, targets, context)
     }
 }
 

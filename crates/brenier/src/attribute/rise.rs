@@ -17,7 +17,8 @@ use serde::{Deserialize, Serialize};
 
 use super::draws::generator;
 use super::perturbation::{Case, Finding, Question};
-use super::{Absence, Context, Explanation};
+use super::spec::{Explainer, MethodPage, MethodSpec, Setting};
+use super::{Absence, Context, Explanation, Meaning};
 use crate::predictor::Score;
 use crate::{Error, Result};
 
@@ -198,6 +199,44 @@ impl Sums {
             self.weighted_scores[i] += m * m * value;
             self.squared_scores[i] += m * m * value * value;
         }
+    }
+}
+
+impl Rise {
+    pub(super) const SPECS: &'static [MethodSpec] = &[MethodSpec {
+        name: Self::NAME,
+        aliases: &[],
+        help: "mean score of randomly masked inputs in which a feature is present",
+        needs: &[],
+        uses: &[Setting::Samples, Setting::Baseline, Setting::Absence, Setting::Seed, Setting::Data],
+        meaning: Meaning::Credit,
+        build: |settings| {
+            let samples = settings.samples.unwrap_or(Rise::default().samples);
+            Rise { samples, absence: settings.absence(), seed: settings.seed, ..Rise::default() }.into()
+        },
+        page: MethodPage {
+            credit: "mean score of masked inputs in which $i$ is present",
+            sums_to: "nothing",
+            cost: "no gradients; 4000 scores",
+            use_it: "for any model, beside others that people know it from",
+            refuses: "see [its page](perturbation-methods.md)",
+        },
+    }];
+}
+
+impl Explainer for Rise {
+    fn spec(&self) -> &'static MethodSpec {
+        &Self::SPECS[0]
+    }
+
+    fn run(
+        &self,
+        score: &dyn Score,
+        inputs: ArrayView2<f64>,
+        targets: &[usize],
+        context: &Context,
+    ) -> Result<Vec<Explanation>> {
+        self.explain(score, inputs, targets, context)
     }
 }
 

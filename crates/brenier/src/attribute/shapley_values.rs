@@ -12,7 +12,8 @@ use ndarray::{Array1, ArrayView2};
 use serde::{Deserialize, Serialize};
 
 use super::perturbation::{Case, Finding, Question};
-use super::{Absence, Context, Explanation, Grouping};
+use super::spec::{Explainer, MethodPage, MethodSpec, Setting};
+use super::{Absence, Context, Explanation, Grouping, Meaning};
 use crate::predictor::Score;
 use crate::{Error, Result};
 
@@ -113,5 +114,43 @@ impl ShapleyValues {
             evaluations,
             drawn: None,
         })
+    }
+}
+
+impl ShapleyValues {
+    pub(super) const SPECS: &'static [MethodSpec] = &[MethodSpec {
+        name: Self::NAME,
+        aliases: &["exact-explainer", "exact-shapley-values"],
+        help: "Shapley values by their definition, for up to 20 groups",
+        needs: &[],
+        uses: &[Setting::Baseline, Setting::Absence, Setting::Groups, Setting::Data],
+        meaning: Meaning::Credit,
+        build: |settings| {
+            let groups = settings.groups.clone().unwrap_or_default();
+            ShapleyValues { groups, absence: settings.absence(), ..ShapleyValues::default() }.into()
+        },
+        page: MethodPage {
+            credit: "Shapley value of the feature's group, by its definition",
+            sums_to: r"$f(x)-\overline{f(\text{nothing of }x)}$",
+            cost: "no gradients; $2^M$ scores",
+            use_it: "where there are few groups and the answer must be exact",
+            refuses: "more than 20 groups",
+        },
+    }];
+}
+
+impl Explainer for ShapleyValues {
+    fn spec(&self) -> &'static MethodSpec {
+        &Self::SPECS[0]
+    }
+
+    fn run(
+        &self,
+        score: &dyn Score,
+        inputs: ArrayView2<f64>,
+        targets: &[usize],
+        context: &Context,
+    ) -> Result<Vec<Explanation>> {
+        self.explain(score, inputs, targets, context)
     }
 }

@@ -19,7 +19,8 @@ use serde::{Deserialize, Serialize};
 use super::draws::generator;
 use super::moments::Moments;
 use super::rows::{Row, check_inputs, input_rows, stream_gradients, stream_values};
-use super::{Certificate, Context, Explanation, Sampling};
+use super::spec::{Explainer, MethodPage, MethodSpec, Need, Setting};
+use super::{Certificate, Context, Explanation, Meaning, Method, Sampling, Settings};
 use crate::predictor::Score;
 use crate::{Error, Result};
 
@@ -60,11 +61,7 @@ impl Default for SmoothGrad {
 impl SmoothGrad {
     /// The name on the command line and in certificates.
     pub fn name(&self) -> &'static str {
-        match self.smoothing {
-            Smoothing::Mean => "smoothgrad",
-            Smoothing::Square => "smoothgrad-squared",
-            Smoothing::Variance => "vargrad",
-        }
+        self.spec().name
     }
 
     /// Explains each row of `inputs`; `samples` gradient evaluations each.
@@ -147,4 +144,84 @@ fn range(row: ArrayView1<f64>) -> f64 {
     let largest = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let smallest = row.iter().copied().fold(f64::INFINITY, f64::min);
     (largest - smallest).max(0.0)
+}
+
+impl SmoothGrad {
+    pub(super) const SPECS: &'static [MethodSpec] = &[
+        MethodSpec {
+            name: "smoothgrad",
+            aliases: &[],
+            help: "mean gradient over noisy copies of the input",
+            needs: &[Need::Gradients],
+            uses: &[Setting::Samples, Setting::Noise, Setting::Seed],
+            meaning: Meaning::Sensitivity,
+            build: |settings| build(Smoothing::Mean, settings),
+            page: MethodPage {
+                credit: r"$\mathrm E\,\partial_i f(x+e)$",
+                sums_to: "nothing",
+                cost: "$n$ = 50",
+                use_it: "where the gradient is noisy",
+                refuses: "negative noise, no draws",
+            },
+        },
+        MethodSpec {
+            name: "smoothgrad-squared",
+            aliases: &["smoothgrad-sq"],
+            help: "mean squared gradient over noisy copies",
+            needs: &[Need::Gradients],
+            uses: &[Setting::Samples, Setting::Noise, Setting::Seed],
+            meaning: Meaning::Sensitivity,
+            build: |settings| build(Smoothing::Square, settings),
+            page: MethodPage {
+                credit: r"$\mathrm E\,(\partial_i f(x+e))^2$",
+                sums_to: "nothing",
+                cost: "$n$ = 50",
+                use_it: "where the gradient is noisy",
+                refuses: "negative noise, no draws",
+            },
+        },
+        MethodSpec {
+            name: "vargrad",
+            aliases: &[],
+            help: "variance of the gradient over noisy copies",
+            needs: &[Need::Gradients],
+            uses: &[Setting::Samples, Setting::Noise, Setting::Seed],
+            meaning: Meaning::Sensitivity,
+            build: |settings| build(Smoothing::Variance, settings),
+            page: MethodPage {
+                credit: r"$\mathrm{Var}\,\partial_i f(x+e)$",
+                sums_to: "nothing",
+                cost: "$n$ = 50",
+                use_it: "where the gradient is noisy",
+                refuses: "negative noise, no draws",
+            },
+        },
+    ];
+}
+
+impl Explainer for SmoothGrad {
+    fn spec(&self) -> &'static MethodSpec {
+        match self.smoothing {
+            Smoothing::Mean => &Self::SPECS[0],
+            Smoothing::Square => &Self::SPECS[1],
+            Smoothing::Variance => &Self::SPECS[2],
+        }
+    }
+
+    fn run(
+        &self,
+        score: &dyn Score,
+        inputs: ArrayView2<f64>,
+        targets: &[usize],
+        context: &Context,
+    ) -> Result<Vec<Explanation>> {
+        self.explain(score, inputs, targets, context)
+    }
+}
+
+fn build(smoothing: Smoothing, settings: &Settings) -> Method {
+    let default = SmoothGrad::default();
+    let samples = settings.samples.unwrap_or(default.samples);
+    let noise = settings.noise.unwrap_or(default.noise);
+    SmoothGrad { smoothing, samples, noise, seed: settings.seed }.into()
 }

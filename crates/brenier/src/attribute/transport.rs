@@ -14,9 +14,13 @@ use serde::{Deserialize, Serialize};
 
 use super::moments::Moments;
 use super::rows::check_inputs;
-use super::{Allocation, Certificate, Completeness, Context, Explanation, Verdict};
+use super::spec::{Explainer, MethodPage, MethodSpec, Need, Setting};
+use super::{
+    Allocation, Certificate, Completeness, Context, Explanation, Meaning, Method, Settings, Verdict,
+    WithPaths, boxed,
+};
 use crate::flow::VelocityField;
-use crate::path::{Trace, TraceConfig, trace_and};
+use crate::path::{Solver, Trace, TraceConfig, trace_and};
 use crate::predictor::Score;
 use crate::{Error, Result};
 
@@ -145,4 +149,66 @@ fn ensemble(members: Vec<&Explanation>) -> Explanation {
         },
         values,
     }
+}
+
+impl Transport {
+    const PLAIN: MethodSpec = MethodSpec {
+        name: Self::NAME,
+        aliases: &[],
+        help: "path along the trace of a flow, or the mean over several flows",
+        needs: &[Need::Gradients, Need::Flow],
+        uses: &[Setting::SolverTolerance, Setting::Rule, Setting::Flow],
+        meaning: Meaning::Credit,
+        build: |settings| build(settings.path_integral(), settings),
+        page: MethodPage {
+            credit: "path integral along the trace of a flow",
+            sums_to: "$f(x)-f(x_0)$",
+            cost: "as the tolerance needs, or $K$; and the flow's evaluations",
+            use_it: "where the data's own distribution should say what the input is compared with",
+            refuses: "a run without a flow, a flow of another shape",
+        },
+    };
+
+    pub(super) const SPECS: &'static [MethodSpec] = &[
+        Self::PLAIN,
+        Self::PLAIN.with_idgi(
+            "transport+idgi",
+            &[Setting::SolverTolerance, Setting::Steps, Setting::Flow],
+            |settings| build(settings.idgi(), settings),
+        ),
+    ];
+}
+
+impl Explainer for Transport {
+    fn spec(&self) -> &'static MethodSpec {
+        self.allocation.spec(Self::SPECS)
+    }
+
+    fn run(
+        &self,
+        score: &dyn Score,
+        inputs: ArrayView2<f64>,
+        targets: &[usize],
+        context: &Context,
+    ) -> Result<Vec<Explanation>> {
+        self.explain(score, inputs, targets, context)
+    }
+
+    fn run_with_paths(
+        &self,
+        score: &dyn Score,
+        inputs: ArrayView2<f64>,
+        targets: &[usize],
+        context: &Context,
+    ) -> Result<WithPaths> {
+        match context.flows.as_slice() {
+            [flow] => Ok(boxed(self.explain_with_traces(score, inputs, targets, *flow)?)),
+            _ => Ok((self.run(score, inputs, targets, context)?, Vec::new())),
+        }
+    }
+}
+
+fn build(allocation: Allocation, settings: &Settings) -> Method {
+    let solver = settings.solver_tolerance.map_or(Solver::default(), Solver::adaptive);
+    Transport { trace: TraceConfig { solver, ..TraceConfig::default() }, allocation }.into()
 }

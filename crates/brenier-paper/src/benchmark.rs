@@ -96,14 +96,7 @@ pub(super) fn methods(subject: &Subject, names: &[String], seed: u64) -> Result<
     let groups = images.then(|| Grouping::Superpixels(Slic::default()));
     let settings = Settings { seed, groups, rule: Some(RULE), ..Settings::default() };
     let methods = names.iter().map(|name| Method::new(name, &settings)).collect::<Result<Vec<_>>>()?;
-    Ok(methods
-        .into_iter()
-        .filter(|method| match method {
-            Method::Ddim(_) => subject.diffusion.is_some(),
-            Method::Transport(_) => !subject.flows.is_empty(),
-            _ => true,
-        })
-        .collect())
+    Ok(methods.into_iter().filter(|method| subject.has_network_for(method)).collect())
 }
 
 /// Runs the experiment on one subject after the other.
@@ -291,7 +284,7 @@ pub fn train_subject(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use brenier::evaluate::{PathGrid, Removal};
+    use brenier::evaluate::{FlowConsistency, FlowDefect, PathGrid, Removal, Straightness};
 
     #[test]
     fn every_name_of_every_scale_is_a_method_or_a_metric() {
@@ -310,8 +303,10 @@ mod tests {
     fn only_what_holds_a_path_against_the_field_has_the_fine_grid() {
         for metric in BenchmarkConfig::at(Size::Full).settled_metrics().unwrap() {
             match metric {
-                Metric::Fce(grid) | Metric::FlowDefect(grid) => assert_eq!(grid.steps, 400),
-                Metric::Gps(grid) => assert_eq!(grid, PathGrid::default()),
+                Metric::Fce(FlowConsistency(grid)) | Metric::FlowDefect(FlowDefect(grid)) => {
+                    assert_eq!(grid.steps, 400)
+                }
+                Metric::Gps(Straightness(grid)) => assert_eq!(grid, PathGrid::default()),
                 Metric::Removal(removal) => assert_eq!(removal.steps, Removal::default().steps),
                 _ => {}
             }

@@ -52,9 +52,7 @@ pub fn qualitative(
     let mut columns: Vec<(String, Vec<Explanation>)> = Vec::new();
     for name in &config.methods {
         let method: Method = name.parse()?;
-        let absent = matches!(method, Method::Ddim(_)) && subject.diffusion.is_none()
-            || matches!(method, Method::Transport(_)) && subject.flows.is_empty();
-        if absent {
+        if !subject.has_network_for(&method) {
             tell(&format!("{name} is left out: there is no network for it to follow"));
             continue;
         }

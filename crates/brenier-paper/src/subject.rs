@@ -1,6 +1,6 @@
 //! What the experiments on images are run on: a model, its data, and flows to follow.
 
-use brenier::attribute::Context;
+use brenier::attribute::{Context, Method, Need};
 use brenier::data::Dataset;
 use brenier::evaluate::draw_examples;
 use brenier::flow::{NoisePredictor, OnnxFlow, VelocityField};
@@ -69,6 +69,13 @@ impl Subject<'_> {
             reason: "there is no flow to follow".to_string(),
             remedy: "give one that was trained on the data (--flow flow.onnx)",
         })
+    }
+
+    /// Whether there is a network for the method to follow, where it follows one.
+    pub(super) fn has_network_for(&self, method: &Method) -> bool {
+        let spec = method.spec();
+        (!spec.needs(Need::Flow) || !self.flows.is_empty())
+            && (!spec.needs(Need::Diffusion) || self.diffusion.is_some())
     }
 
     /// What methods need; transport follows the most rectified flow.

@@ -14,7 +14,7 @@ use brenier::report::{Report, ReportTable};
 use clap::{Args, ValueEnum};
 use ndarray::{Array2, ArrayD, Axis};
 
-use self::metrics::MetricArgs;
+use self::metrics::{MetricArgs, with_metrics};
 use crate::data_args::{DataArgs, DataPart};
 use crate::engine_args::EngineArgs;
 use crate::output::{print_data, print_progress};
@@ -25,7 +25,7 @@ use crate::verbs::report::SHOWN;
 
 /// Methods by metrics, for a model and data of your own
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:
+#[command(after_help = with_metrics("Examples:
   brenier evaluate -m model.onnx images/ -n 50
   brenier evaluate -m model.onnx -f flow.onnx cifar10/ --methods ig,smoothgrad,transport -o out
   brenier evaluate -m model.onnx -f flow.onnx cifar10/ --metrics fce,gps,deletion-zero --format latex
@@ -33,11 +33,7 @@ use crate::verbs::report::SHOWN;
   brenier evaluate -m model.onnx rows.npy --truth deciding.npy --metrics mass-accuracy,pointing-game
 
 A run into a folder that was stopped, by Ctrl-C or otherwise, goes on with the same command, and ends with the same
-table. Metrics are explained in docs/metrics.md; by name:
-  completeness-residual, relative-residual, action, gps, fce, flow-defect, field-error, satv, eas,
-  deletion-zero, deletion-blur, insertion-zero, insertion-blur, infidelity, faithfulness-correlation, rae,
-  pixel-variance, ssim, rank-correlation, max-sensitivity, model-randomisation,
-  mass-accuracy, rank-accuracy, pointing-game")]
+table."))]
 pub(crate) struct Evaluate {
     /// What to explain: images, folders, .npy or .npz arrays (the first axis is the example), rows of tables
     #[arg(required = true, value_name = "DATA")]
@@ -90,7 +86,7 @@ enum TableFormat {
 
 pub(crate) fn run(args: &Evaluate) -> Result<()> {
     let names = args.method_names();
-    let elsewhere = args.metrics.takes();
+    let elsewhere = args.metrics.uses();
     let methods = args.settings.methods(&names, false, &elsewhere)?;
     let needs_gradients = methods.iter().any(Method::needs_gradients);
     let options = OpenOptions { part: args.part.into(), ..args.data_args.options() };

@@ -3,12 +3,11 @@
 //! Only score, inputs, targets and values are always there. The rest is there where the method has it (a path, an
 //! account of the score's change) or where somebody supplies it (a field, other seeds, a planted truth); a
 //! metric that needs what is not there says so. All examples of a value of [`Cases`] are evaluated together, so
-//! whoever has many makes one of a chunk at a time, and `first_example` keeps the draws independent of chunks.
+//! whoever has many makes one of a chunk at a time, and `context.first_example` keeps the draws independent of chunks.
 
 use ndarray::{Array2, ArrayView2};
 
 use crate::attribute::{Completeness, Context, Explanation, Meaning, Method};
-use crate::data::Dataset;
 use crate::flow::VelocityField;
 use crate::path::Path;
 use crate::predictor::{OnnxPredictor, Score};
@@ -31,15 +30,14 @@ pub struct Cases<'a> {
     pub values: Array2<f64>,
     /// What those numbers mean.
     pub meaning: Meaning,
-    /// The number of the first example in the run. An example's draws follow from its number in the run.
-    pub first_example: usize,
+    /// What the method was given besides the score: data and baselines for replacements, the flow that paths are
+    /// compared with (its first), the model whose weights can be redrawn, the number of the first example.
+    pub context: Context<'a>,
     /// The account of the score's change, for each example; absent for methods that promise none.
     pub completeness: Vec<Option<Completeness>>,
     /// The path of each explanation; empty for methods that have none.
     pub paths: Vec<&'a dyn Path>,
-    /// The learned field that paths are compared with.
-    pub field: Option<&'a dyn VelocityField>,
-    /// The field that the learned one is compared with.
+    /// The field that the context's first flow is compared with.
     pub reference_field: Option<&'a dyn VelocityField>,
     /// The explanations that these are compared with, `[examples, features]`.
     pub reference_values: Option<ArrayView2<'a, f64>>,
@@ -49,12 +47,6 @@ pub struct Cases<'a> {
     pub truth: Option<ArrayView2<'a, bool>>,
     /// The method itself, for metrics that ask it again. See [`explain_with`].
     pub explain: Option<&'a Explain<'a>>,
-    /// The model behind the score, for metrics that change its weights.
-    pub model: Option<&'a OnnxPredictor>,
-    /// Rows of data, for replacements by their mean.
-    pub data: Option<&'a Dataset>,
-    /// Rows that replace the inputs, one or one for each, where such a replacement is chosen.
-    pub baselines: Option<ArrayView2<'a, f64>>,
 }
 
 impl<'a> Cases<'a> {
@@ -83,17 +75,13 @@ impl<'a> Cases<'a> {
             targets,
             values,
             meaning: Meaning::Credit,
-            first_example: 0,
+            context: Context::default(),
             paths: Vec::new(),
-            field: None,
             reference_field: None,
             reference_values: None,
             repeats: Vec::new(),
             truth: None,
             explain: None,
-            model: None,
-            data: None,
-            baselines: None,
         })
     }
 
@@ -159,7 +147,7 @@ impl<'a> Cases<'a> {
         let values = explain(score, model, inputs, &self.targets)?;
         error::expect_shape("the explanations", self.values.shape(), values.shape())?;
         for (example, row) in values.rows().into_iter().enumerate() {
-            error::expect_finite("credit", self.first_example + example, 1.0, row)?;
+            error::expect_finite("credit", self.context.first_example + example, 1.0, row)?;
         }
         Ok(values)
     }
@@ -169,14 +157,7 @@ impl<'a> Cases<'a> {
 pub fn explain_with<'a, 'b: 'a>(method: &'a Method, context: &'a Context<'b>) -> Box<Explain<'a>> {
     Box::new(move |score, model, inputs, targets| {
         // The other model lives for this call only, and so must the context that holds it.
-        let context = Context {
-            data: context.data,
-            baselines: context.baselines.as_ref().map(|rows| rows.view()),
-            flows: context.flows.clone(),
-            diffusion: context.diffusion,
-            model,
-            first_example: context.first_example,
-        };
+        let context = Context { model, ..context.reborrow() };
         let mut values = Array2::zeros(inputs.raw_dim());
         let explanations = method.explain(score, inputs, targets, &context)?;
         for (mut row, explanation) in values.rows_mut().into_iter().zip(explanations) {

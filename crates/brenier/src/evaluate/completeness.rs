@@ -1,4 +1,4 @@
-//! Completeness residual: by how much credit misses the score's change. Lower is better.
+//! Completeness over many examples, as the paper's table has it. Lower is better.
 //!
 //! ```text
 //! r_j = | sum_i Phi_i - (f(x) - f(x_0)) |          for example j
@@ -10,7 +10,7 @@
 //! given beside it, since a few examples whose score hardly changes can make it large. A small residual says that
 //! the accounting balances, not that credit went to the right features.
 
-use super::{Cases, Summary};
+use super::Summary;
 use crate::attribute::Completeness;
 
 /// The residuals of many examples, as the paper's table has them.
@@ -46,16 +46,6 @@ fn change(account: &Completeness) -> f64 {
         Some(ratio) if ratio > 0.0 => account.residual / ratio,
         Some(_) => account.credit_sum.abs(),
     }
-}
-
-/// The residual of each example.
-pub(super) fn residuals(cases: &Cases) -> Vec<Option<f64>> {
-    cases.completeness.iter().map(|account| account.map(|account| account.residual)).collect()
-}
-
-/// The residual of each example over the size of its score's change.
-pub(super) fn relative_residuals(cases: &Cases) -> Vec<Option<f64>> {
-    cases.completeness.iter().map(|account| account.and_then(|account| account.relative_residual)).collect()
 }
 
 #[cfg(test)]

@@ -11,7 +11,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::edges::map_edges;
-use super::{Cases, Channels, ImageEdges};
+use super::spec::{Measure, MetricNeed, MetricPage, MetricSetting, MetricSpec};
+use super::{Cases, Channels, Direction, ImageEdges};
 use crate::Result;
 use crate::attribute::image;
 
@@ -52,6 +53,38 @@ impl EdgeAlignment {
             aligned / (total + 1e-12)
         };
         Ok((0..cases.len()).map(|example| Some(score(example))).collect())
+    }
+}
+
+impl EdgeAlignment {
+    pub(super) const SPECS: &'static [MetricSpec] = &[MetricSpec {
+        name: Self::NAME,
+        aliases: &["edge-alignment-score"],
+        help: "strength of the image's edges where the map has its own",
+        needs: &[MetricNeed::Image],
+        uses: &[MetricSetting::Channels],
+        direction: Direction::Higher,
+        usual: true,
+        build: |settings| {
+            let channels = settings.channels.unwrap_or_default();
+            EdgeAlignment { channels, ..EdgeAlignment::default() }.into()
+        },
+        page: MetricPage {
+            formula: r"$\sum_{uv}\lvert Dm\rvert_1\lvert DI\rvert_2/(\sum_{uv}\lvert Dm\rvert_1+10^{-12})$",
+            range: "0 to the strongest edge of the image",
+            says: "the map changes where the image does",
+            does_not_say: "that the model looks there: an edge detector does well",
+        },
+    }];
+}
+
+impl Measure for EdgeAlignment {
+    fn spec(&self) -> &'static MetricSpec {
+        &Self::SPECS[0]
+    }
+
+    fn run(&self, cases: &Cases) -> Result<Vec<Option<f64>>> {
+        self.scores(cases)
     }
 }
 

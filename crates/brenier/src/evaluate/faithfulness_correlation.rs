@@ -10,7 +10,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Cases, Subsets, pearson};
+use super::spec::{Measure, MetricPage, MetricSetting, MetricSpec};
+use super::{Cases, Direction, Subsets, pearson};
 use crate::Result;
 
 /// Faithfulness correlation.
@@ -32,6 +33,35 @@ impl FaithfulnessCorrelation {
             pearson(&credit, &lost)
         };
         Ok(self.subsets.pairs(cases)?.iter().map(correlation).collect())
+    }
+}
+
+impl FaithfulnessCorrelation {
+    pub(super) const SPECS: &'static [MetricSpec] = &[MetricSpec {
+        name: Self::NAME,
+        aliases: &[],
+        help: "correlation of credit with what removals cost",
+        needs: &[],
+        uses: &[MetricSetting::Samples, MetricSetting::Units, MetricSetting::Seed],
+        direction: Direction::Higher,
+        usual: true,
+        build: |settings| FaithfulnessCorrelation { subsets: Subsets::of(settings) }.into(),
+        page: MetricPage {
+            formula: r"$\mathrm{corr}_S(a_S,d_S)$",
+            range: "−1 to 1",
+            says: "subsets with more credit cost more",
+            does_not_say: "anything of the scale of credit",
+        },
+    }];
+}
+
+impl Measure for FaithfulnessCorrelation {
+    fn spec(&self) -> &'static MetricSpec {
+        &Self::SPECS[0]
+    }
+
+    fn run(&self, cases: &Cases) -> Result<Vec<Option<f64>>> {
+        self.scores(cases)
     }
 }
 

@@ -11,7 +11,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Cases, Subsets};
+use super::spec::{Measure, MetricPage, MetricSetting, MetricSpec};
+use super::{Cases, Direction, Subsets};
 use crate::Result;
 
 /// Infidelity under removal of random subsets.
@@ -42,6 +43,35 @@ impl Infidelity {
             Some(mean(&|a, d| (beta * a - d).powi(2)))
         };
         Ok(self.subsets.pairs(cases)?.iter().map(score).collect())
+    }
+}
+
+impl Infidelity {
+    pub(super) const SPECS: &'static [MetricSpec] = &[MetricSpec {
+        name: Self::NAME,
+        aliases: &[],
+        help: "squared gap between credit and what removals cost",
+        needs: &[],
+        uses: &[MetricSetting::Samples, MetricSetting::Units, MetricSetting::Seed],
+        direction: Direction::Lower,
+        usual: false,
+        build: |settings| Infidelity { subsets: Subsets::of(settings), ..Infidelity::default() }.into(),
+        page: MetricPage {
+            formula: r"$\mathrm E_S(a_S-d_S)^2$",
+            range: "0 to ∞, units of the squared score",
+            says: "credit predicts what single removals cost",
+            does_not_say: "the same for other sizes of subset; Shapley values are means over many",
+        },
+    }];
+}
+
+impl Measure for Infidelity {
+    fn spec(&self) -> &'static MetricSpec {
+        &Self::SPECS[0]
+    }
+
+    fn run(&self, cases: &Cases) -> Result<Vec<Option<f64>>> {
+        self.scores(cases)
     }
 }
 

@@ -14,7 +14,8 @@
 use rand_distr::{Distribution, Uniform};
 use serde::{Deserialize, Serialize};
 
-use super::{Cases, Explain};
+use super::spec::{Measure, MetricNeed, MetricPage, MetricSetting, MetricSpec, needed};
+use super::{Cases, Direction, Explain};
 use crate::attribute::generator;
 use crate::{Error, Result};
 
@@ -60,11 +61,11 @@ impl MaxSensitivity {
         for draw in 0..self.samples {
             let mut inputs = cases.inputs.clone();
             for (example, mut row) in inputs.rows_mut().into_iter().enumerate() {
-                let mut rng = generator(self.seed, cases.first_example + example, draw);
+                let mut rng = generator(self.seed, cases.context.first_example + example, draw);
                 row.iter_mut().for_each(|value| *value += uniform.sample(&mut rng));
             }
-            let moved =
-                cases.explain_again(explain, cases.score, cases.model, inputs.view())? - &cases.values;
+            let moved = cases.explain_again(explain, cases.score, cases.context.model, inputs.view())?
+                - &cases.values;
             for (largest, row) in largest.iter_mut().zip(moved.rows()) {
                 *largest = largest.max(row.dot(&row).sqrt());
             }
@@ -74,6 +75,39 @@ impl MaxSensitivity {
             (size > 0.0).then(|| moved / size)
         };
         Ok(largest.into_iter().zip(cases.values.rows()).map(relative).collect())
+    }
+}
+
+impl MaxSensitivity {
+    pub(super) const SPECS: &'static [MetricSpec] = &[MetricSpec {
+        name: Self::NAME,
+        aliases: &["sensitivity-max"],
+        help: "how far the explanation moves when the input hardly does",
+        needs: &[MetricNeed::Method],
+        uses: &[MetricSetting::Samples, MetricSetting::Seed],
+        direction: Direction::Lower,
+        usual: false,
+        build: |settings| {
+            let default = MaxSensitivity::default();
+            let samples = settings.samples.unwrap_or(default.samples);
+            MaxSensitivity { samples, seed: settings.seed, ..default }.into()
+        },
+        page: MetricPage {
+            formula: r"$\max_e\lvert\Phi(x+e)-\Phi(x)\rvert/\lvert\Phi(x)\rvert$",
+            range: "0 to ∞",
+            says: "nearby inputs have nearby explanations",
+            does_not_say: "that the model itself is steady there; it grows with the number of draws",
+        },
+    }];
+}
+
+impl Measure for MaxSensitivity {
+    fn spec(&self) -> &'static MetricSpec {
+        &Self::SPECS[0]
+    }
+
+    fn run(&self, cases: &Cases) -> Result<Vec<Option<f64>>> {
+        self.scores(cases, needed(self.spec(), cases.explain)?)
     }
 }
 

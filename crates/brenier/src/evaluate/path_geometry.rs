@@ -13,7 +13,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Cases;
+use super::{Cases, MetricSettings};
 use crate::flow::VelocityField;
 use crate::path::{flow_consistency_errors, flow_defects, geometry, relative_field_error, sample};
 use crate::{Error, Result, error};
@@ -34,6 +34,11 @@ impl Default for PathGrid {
 }
 
 impl PathGrid {
+    /// The grid with the steps that are given.
+    pub(super) fn of(settings: &MetricSettings) -> PathGrid {
+        PathGrid { steps: settings.steps.unwrap_or(PathGrid::default().steps) }
+    }
+
     fn checked(&self) -> Result<usize> {
         if self.steps == 0 {
             return Err(Error::Zero { what: "the number of steps on the path" });

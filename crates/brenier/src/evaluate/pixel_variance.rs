@@ -11,7 +11,9 @@
 use ndarray::{Array1, ArrayView1};
 use serde::{Deserialize, Serialize};
 
-use super::{Cases, Channels, Normalisation};
+use super::spec::{Measure, MetricNeed, MetricPage, MetricSetting, MetricSpec};
+use super::{Cases, Channels, Direction, Normalisation};
+use crate::Result;
 
 /// Pixel variance across seeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -51,6 +53,38 @@ pub(super) fn normalised_maps(
     let map = |values: ArrayView1<f64>| normalisation.apply(&channels.map(values, cases.shape()));
     let own = std::iter::once(map(cases.values.row(example)));
     own.chain(cases.repeats.iter().map(|repeat| map(repeat.row(example)))).collect()
+}
+
+impl PixelVariance {
+    pub(super) const SPECS: &'static [MetricSpec] = &[MetricSpec {
+        name: Self::NAME,
+        aliases: &[],
+        help: "variance of the map across seeds",
+        needs: &[MetricNeed::Seeds],
+        uses: &[MetricSetting::Channels],
+        direction: Direction::Lower,
+        usual: false,
+        build: |settings| {
+            let channels = settings.channels.unwrap_or_default();
+            PixelVariance { channels, ..PixelVariance::default() }.into()
+        },
+        page: MetricPage {
+            formula: r"$\frac1P\sum_p\mathrm{Var}_s\,m_{sp}$ over seeds $s$",
+            range: "0 to 1",
+            says: "other seeds give the same map",
+            does_not_say: "that the map is right: a constant answer is stable",
+        },
+    }];
+}
+
+impl Measure for PixelVariance {
+    fn spec(&self) -> &'static MetricSpec {
+        &Self::SPECS[0]
+    }
+
+    fn run(&self, cases: &Cases) -> Result<Vec<Option<f64>>> {
+        Ok(self.scores(cases))
+    }
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use ndarray::ArrayView1;
 use serde::{Deserialize, Serialize};
 
 use super::map::pixel_count;
-use super::{Cases, Channels};
+use super::{Cases, Channels, MetricSettings};
 
 /// How maps are held against the truth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,6 +34,11 @@ impl Default for PlantedTruth {
 }
 
 impl PlantedTruth {
+    /// With what is given.
+    pub(super) fn of(settings: &MetricSettings) -> PlantedTruth {
+        PlantedTruth { channels: settings.channels.unwrap_or(PlantedTruth::default().channels) }
+    }
+
     /// The share of the credit that falls on the truth; not defined where there is none.
     pub(super) fn mass(&self, cases: &Cases) -> Vec<Option<f64>> {
         self.each(cases, |map, truth| {

@@ -21,7 +21,8 @@ use onnx_grad::{Model, TensorData};
 use rand_distr::{Distribution, Normal};
 use serde::{Deserialize, Serialize};
 
-use super::{Cases, Channels, Explain, spearman};
+use super::spec::{Measure, MetricNeed, MetricPage, MetricSetting, MetricSpec, needed};
+use super::{Cases, Channels, Direction, Explain, spearman};
 use crate::attribute::generator;
 use crate::predictor::OnnxPredictor;
 use crate::{Error, Result};
@@ -151,5 +152,39 @@ fn redrawn(tensor: &TensorData, rng: &mut impl rand::Rng) -> TensorData {
             TensorData::from_f64(tensor.dtype(), tensor.shape(), &drawn)
         }
         Err(_) => tensor.clone(),
+    }
+}
+
+impl ModelRandomisation {
+    pub(super) const SPECS: &'static [MetricSpec] = &[MetricSpec {
+        name: Self::NAME,
+        aliases: &["model-parameter-randomisation"],
+        help: "whether the map notices that weights are redrawn",
+        needs: &[MetricNeed::Method, MetricNeed::Model],
+        uses: &[MetricSetting::Channels, MetricSetting::Seed],
+        direction: Direction::Lower,
+        usual: false,
+        build: |settings| {
+            let default = ModelRandomisation::default();
+            let channels = settings.channels.unwrap_or(default.channels);
+            ModelRandomisation { channels, seed: settings.seed, ..default }.into()
+        },
+        page: MetricPage {
+            formula: r"mean over layers of Spearman's $\rho$ of maps before and after new weights",
+            range: "−1 to 1",
+            says: "the method looks at the weights",
+            does_not_say: "that it looks at the right ones",
+        },
+    }];
+}
+
+impl Measure for ModelRandomisation {
+    fn spec(&self) -> &'static MetricSpec {
+        &Self::SPECS[0]
+    }
+
+    fn run(&self, cases: &Cases) -> Result<Vec<Option<f64>>> {
+        let model = needed(self.spec(), cases.context.model)?;
+        self.scores(cases, model, needed(self.spec(), cases.explain)?)
     }
 }

@@ -9,7 +9,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Cases, Channels};
+use super::spec::{Measure, MetricNeed, MetricPage, MetricSetting, MetricSpec};
+use super::{Cases, Channels, Direction};
+use crate::Result;
 
 /// Rank correlation across seeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -76,6 +78,35 @@ fn ranks(values: &[f64]) -> Vec<f64> {
         first += equal.len();
     }
     ranks
+}
+
+impl RankCorrelation {
+    pub(super) const SPECS: &'static [MetricSpec] = &[MetricSpec {
+        name: Self::NAME,
+        aliases: &[],
+        help: "rank correlation of features across seeds",
+        needs: &[MetricNeed::Seeds],
+        uses: &[MetricSetting::Channels],
+        direction: Direction::Higher,
+        usual: false,
+        build: |settings| RankCorrelation { channels: settings.channels }.into(),
+        page: MetricPage {
+            formula: r"Spearman's $\rho$ of features, mean over pairs of seeds",
+            range: "−1 to 1",
+            says: "other seeds give the same map",
+            does_not_say: "that the map is right: a constant answer is stable",
+        },
+    }];
+}
+
+impl Measure for RankCorrelation {
+    fn spec(&self) -> &'static MetricSpec {
+        &Self::SPECS[0]
+    }
+
+    fn run(&self, cases: &Cases) -> Result<Vec<Option<f64>>> {
+        Ok(self.scores(cases))
+    }
 }
 
 #[cfg(test)]

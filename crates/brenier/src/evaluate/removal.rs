@@ -18,8 +18,9 @@ use serde::{Deserialize, Serialize};
 
 use super::replacement::replacements;
 use super::row_stream::RowStream;
+use super::spec::{Measure, MetricNeed, MetricPage, MetricSetting, MetricSpec};
 use super::units::descending;
-use super::{Cases, Channels, Units};
+use super::{Cases, Channels, Direction, Metric, MetricSettings, Units};
 use crate::attribute::Baseline;
 use crate::{Error, Result};
 
@@ -147,7 +148,7 @@ impl Removal {
                 }
                 moved = count;
                 let fraction = count as f64 / order.len().max(1) as f64;
-                let number = cases.first_example + example;
+                let number = cases.context.first_example + example;
                 stream.push(state.view(), cases.targets[example], number, (example, fraction))?;
             }
         }
@@ -159,6 +160,115 @@ impl Removal {
     pub(super) fn scores(&self, cases: &Cases) -> Result<Vec<Option<f64>>> {
         Ok(self.curves(cases)?.iter().map(|curve| Some(curve.area())).collect())
     }
+}
+
+impl Removal {
+    pub(super) const SPECS: &'static [MetricSpec] = &[
+        MetricSpec {
+            name: "deletion-zero",
+            aliases: &[],
+            help: "score as the highest-ranked pixels become zero",
+            needs: &[],
+            uses: &[MetricSetting::Channels, MetricSetting::Steps, MetricSetting::Units, MetricSetting::Seed],
+            direction: Direction::Lower,
+            usual: true,
+            build: |settings| build(Order::Deletion, Baseline::Zero, settings),
+            page: MetricPage {
+                formula: "area under $f$ as the highest-ranked pixels are replaced",
+                range: "units of the score",
+                says: "what is ranked high moves the score",
+                does_not_say: "what zeros or blur themselves do to the model; read both",
+            },
+        },
+        MetricSpec {
+            name: "deletion-blur",
+            aliases: &[],
+            help: "score as the highest-ranked pixels become blurred",
+            needs: &[MetricNeed::Image],
+            uses: &[
+                MetricSetting::Channels,
+                MetricSetting::Steps,
+                MetricSetting::Units,
+                MetricSetting::Sigma,
+                MetricSetting::Seed,
+            ],
+            direction: Direction::Lower,
+            usual: true,
+            build: |settings| build(Order::Deletion, Baseline::Blur { sigma: settings.sigma }, settings),
+            page: MetricPage {
+                formula: "area under $f$ as the highest-ranked pixels are replaced",
+                range: "units of the score",
+                says: "what is ranked high moves the score",
+                does_not_say: "what zeros or blur themselves do to the model; read both",
+            },
+        },
+        MetricSpec {
+            name: "insertion-zero",
+            aliases: &[],
+            help: "score as the highest-ranked pixels come back over zeros",
+            needs: &[],
+            uses: &[MetricSetting::Channels, MetricSetting::Steps, MetricSetting::Units, MetricSetting::Seed],
+            direction: Direction::Higher,
+            usual: true,
+            build: |settings| build(Order::Insertion, Baseline::Zero, settings),
+            page: MetricPage {
+                formula: "area under $f$ as the highest-ranked pixels come back",
+                range: "units of the score",
+                says: "what is ranked high moves the score",
+                does_not_say: "what zeros or blur themselves do to the model; read both",
+            },
+        },
+        MetricSpec {
+            name: "insertion-blur",
+            aliases: &[],
+            help: "score as the highest-ranked pixels come back over a blur",
+            needs: &[MetricNeed::Image],
+            uses: &[
+                MetricSetting::Channels,
+                MetricSetting::Steps,
+                MetricSetting::Units,
+                MetricSetting::Sigma,
+                MetricSetting::Seed,
+            ],
+            direction: Direction::Higher,
+            usual: false,
+            build: |settings| build(Order::Insertion, Baseline::Blur { sigma: settings.sigma }, settings),
+            page: MetricPage {
+                formula: "area under $f$ as the highest-ranked pixels come back",
+                range: "units of the score",
+                says: "what is ranked high moves the score",
+                does_not_say: "what zeros or blur themselves do to the model; read both",
+            },
+        },
+    ];
+}
+
+impl Measure for Removal {
+    fn spec(&self) -> &'static MetricSpec {
+        let blurred = matches!(self.replacement, Baseline::Blur { .. });
+        match (self.order, blurred) {
+            (Order::Deletion, false) => &Self::SPECS[0],
+            (Order::Deletion, true) => &Self::SPECS[1],
+            (Order::Insertion, false) => &Self::SPECS[2],
+            (Order::Insertion, true) => &Self::SPECS[3],
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        // Replacements without a name on the command line have one in tables.
+        self.name()
+    }
+
+    fn run(&self, cases: &Cases) -> Result<Vec<Option<f64>>> {
+        self.scores(cases)
+    }
+}
+
+fn build(order: Order, replacement: Baseline, settings: &MetricSettings) -> Metric {
+    let (channels, seed) = (settings.channels, settings.seed);
+    let steps = settings.steps.unwrap_or(Removal::default().steps);
+    let units = settings.units.clone().unwrap_or_default();
+    Removal { order, replacement, units, channels, steps, seed }.into()
 }
 
 #[cfg(test)]

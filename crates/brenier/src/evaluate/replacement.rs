@@ -7,12 +7,9 @@ use ndarray::Array2;
 
 use super::Cases;
 use crate::Result;
-use crate::attribute::{Baseline, Context};
+use crate::attribute::Baseline;
 
 /// The replacement of each input, `[examples, features]`.
 pub(super) fn replacements(baseline: &Baseline, cases: &Cases, seed: u64) -> Result<Array2<f64>> {
-    let baselines = cases.baselines.as_ref().map(|rows| rows.view());
-    let first_example = cases.first_example;
-    let context = Context { data: cases.data, baselines, first_example, ..Context::default() };
-    baseline.of(cases.inputs.view(), cases.shape(), seed, &context)
+    baseline.of(cases.inputs.view(), cases.shape(), seed, &cases.context)
 }

@@ -12,7 +12,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::edges::map_edges;
-use super::{Cases, Channels, ImageEdges, Normalisation};
+use super::spec::{Measure, MetricNeed, MetricPage, MetricSetting, MetricSpec};
+use super::{Cases, Channels, Direction, ImageEdges, Normalisation};
 use crate::attribute::image;
 use crate::{Error, Result};
 
@@ -69,6 +70,38 @@ impl Satv {
             parts.map(|(s, e)| s * (-self.alpha * e).exp()).sum()
         };
         Ok((0..cases.len()).map(|example| Some(score(example))).collect())
+    }
+}
+
+impl Satv {
+    pub(super) const SPECS: &'static [MetricSpec] = &[MetricSpec {
+        name: Self::NAME,
+        aliases: &["structure-aware-total-variation"],
+        help: "how restless the map is where the image is quiet",
+        needs: &[MetricNeed::Image],
+        uses: &[MetricSetting::Channels],
+        direction: Direction::Lower,
+        usual: true,
+        build: |settings| {
+            let channels = settings.channels.unwrap_or_default();
+            Satv { channels, ..Satv::default() }.into()
+        },
+        page: MetricPage {
+            formula: r"$\sum_{uv}\lvert Dm_{uv}\rvert_1\exp(-10\lvert DI_{uv}\rvert_2)$",
+            range: "0 to ∞, units of the credit",
+            says: "the map is quiet where the image is",
+            does_not_say: "that it is right: a smooth map does well. It grows with the size of credit",
+        },
+    }];
+}
+
+impl Measure for Satv {
+    fn spec(&self) -> &'static MetricSpec {
+        &Self::SPECS[0]
+    }
+
+    fn run(&self, cases: &Cases) -> Result<Vec<Option<f64>>> {
+        self.scores(cases)
     }
 }
 

@@ -15,7 +15,8 @@ use serde::{Deserialize, Serialize};
 
 use super::pixel_variance::normalised_maps;
 use super::rank_correlation::mean_over_pairs;
-use super::{Cases, Channels, Normalisation};
+use super::spec::{Measure, MetricNeed, MetricPage, MetricSetting, MetricSpec};
+use super::{Cases, Channels, Direction, Normalisation};
 use crate::attribute::image;
 use crate::{Error, Result, error};
 
@@ -111,6 +112,38 @@ pub fn structural_similarity(
     let places = (a.nrows() - window + 1) * (a.ncols() - window + 1);
     let windows = a.windows(side).into_iter().zip(b.windows(side));
     Ok(windows.map(|(a, b)| similarity(a, b)).sum::<f64>() / places as f64)
+}
+
+impl Ssim {
+    pub(super) const SPECS: &'static [MetricSpec] = &[MetricSpec {
+        name: Self::NAME,
+        aliases: &["structural-similarity"],
+        help: "structural similarity of maps across seeds",
+        needs: &[MetricNeed::Seeds, MetricNeed::Image],
+        uses: &[MetricSetting::Channels],
+        direction: Direction::Higher,
+        usual: false,
+        build: |settings| {
+            let channels = settings.channels.unwrap_or_default();
+            Ssim { channels, ..Ssim::default() }.into()
+        },
+        page: MetricPage {
+            formula: "structural similarity of maps, mean over pairs of seeds",
+            range: "−1 to 1",
+            says: "other seeds give the same map",
+            does_not_say: "that the map is right: a constant answer is stable",
+        },
+    }];
+}
+
+impl Measure for Ssim {
+    fn spec(&self) -> &'static MetricSpec {
+        &Self::SPECS[0]
+    }
+
+    fn run(&self, cases: &Cases) -> Result<Vec<Option<f64>>> {
+        self.scores(cases)
+    }
 }
 
 #[cfg(test)]

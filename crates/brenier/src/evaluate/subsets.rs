@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::replacement::replacements;
 use super::row_stream::RowStream;
-use super::{Cases, Units};
+use super::{Cases, MetricSettings, Units};
 use crate::attribute::{Baseline, Meaning, generator};
 use crate::{Error, Result};
 
@@ -44,6 +44,14 @@ impl Default for Subsets {
 }
 
 impl Subsets {
+    /// Subsets with what is given.
+    pub(super) fn of(settings: &MetricSettings) -> Subsets {
+        let default = Subsets::default();
+        let samples = settings.samples.unwrap_or(default.samples);
+        let units = settings.units.clone().unwrap_or_default();
+        Subsets { samples, units, seed: settings.seed, ..default }
+    }
+
     /// The pairs (a, d) of each example, in the order of the draws.
     pub(super) fn pairs(&self, cases: &Cases) -> Result<Vec<Vec<(f64, f64)>>> {
         if self.samples == 0 {
@@ -70,7 +78,7 @@ impl Subsets {
                 }
             });
         for example in 0..cases.len() {
-            let number = cases.first_example + example;
+            let number = cases.context.first_example + example;
             let (input, other) = (cases.inputs.row(example), replaced.row(example));
             let credit: Array1<f64> = match cases.meaning {
                 Meaning::Credit => cases.values.row(example).to_owned(),

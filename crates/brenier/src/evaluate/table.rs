@@ -19,8 +19,8 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
-use super::{Cases, Direction, Metric, Summary, explain_with};
-use crate::attribute::{Context, Explanation, Method};
+use super::{Cases, Direction, Metric, MetricNeed, Summary, explain_with};
+use crate::attribute::{Context, Explanation, Method, Need};
 use crate::path::Path;
 use crate::predictor::Score;
 use crate::store::Store;
@@ -234,14 +234,10 @@ impl Evaluation<'_> {
         let explain = explain_with(method, &context);
         let cases = Cases {
             meaning: method.meaning(),
-            first_example: range.start,
+            context: context.reborrow(),
             paths: paths.iter().map(|path| path.as_ref() as &dyn Path).collect(),
-            field: context.flows.first().copied(),
             truth: self.truth.map(|truth| truth.slice_move(s![range.clone(), ..])),
             explain: Some(&*explain),
-            model: context.model,
-            data: context.data,
-            baselines: context.baselines,
             ..Cases::of(self.score, &explanations)?
         };
         // Stability is that of the flows one by one, not that of their mean.
@@ -278,9 +274,9 @@ impl Evaluation<'_> {
         Context { baselines, first_example: range.start, ..self.context.clone() }
     }
 
-    /// Where a transport has several flows and a metric compares seeds: what each flow says by itself.
+    /// Where a method follows several flows and a metric compares seeds: what each flow says by itself.
     fn members(&self, method: &Method, range: &Range<usize>, context: &Context) -> Result<Vec<Array2<f64>>> {
-        let several = matches!(method, Method::Transport(_)) && context.flows.len() > 1;
+        let several = method.spec().needs(Need::Flow) && context.flows.len() > 1;
         if !several || !self.metrics.iter().any(across_seeds) {
             return Ok(Vec::new());
         }
@@ -295,7 +291,7 @@ impl Evaluation<'_> {
 
 /// Whether a metric compares explanations by other seeds.
 fn across_seeds(metric: &Metric) -> bool {
-    matches!(metric, Metric::PixelVariance(_) | Metric::Ssim(_) | Metric::RankCorrelation(_))
+    metric.spec().needs(MetricNeed::Seeds)
 }
 
 /// Refuses a number that no table and no file could hold.

@@ -175,7 +175,8 @@ fn draws_do_not_depend_on_how_a_run_is_cut() {
         let of = |range: std::ops::Range<usize>| {
             let rows = |array: &Array2<f64>| array.slice(s![range.clone(), ..]).to_owned();
             let cases = Cases::new(&score, rows(&inputs), vec![0; range.len()], rows(&values)).unwrap();
-            metric.scores(&Cases { first_example: range.start, ..cases }).unwrap()
+            let context = Context { first_example: range.start, ..Context::default() };
+            metric.scores(&Cases { context, ..cases }).unwrap()
         };
         assert_eq!(of(0..6), [of(0..1), of(1..4), of(4..6)].concat());
     }
@@ -217,7 +218,7 @@ fn randomised_weights_change_gradients_and_leave_what_ignores_the_model() {
     let values = again(&predictor, Some(&predictor), inputs.view(), &targets).unwrap();
     let cases = Cases {
         explain: Some(&again),
-        model: Some(&predictor),
+        context: context.reborrow(),
         ..Cases::new(&predictor, inputs.clone(), targets.clone(), values).unwrap()
     };
     for spread in [Spread::Cascading, Spread::Independent] {
@@ -283,13 +284,12 @@ fn a_table_of_methods_and_metrics_on_a_network_whatever_the_number_of_workers() 
             let cases = Cases {
                 meaning: method.meaning(),
                 paths: lines.iter().map(|line| line as &dyn Path).collect(),
-                field: Some(&field),
+                context: Context { flows: vec![&field], ..context.reborrow() },
                 reference_field: Some(&field),
                 reference_values: Some(repeat.view()),
                 repeats: vec![repeat.view()],
                 truth: Some(mask.view()),
                 explain: Some(&again),
-                model: Some(&predictor),
                 ..cases
             };
             for metric in Metric::names() {

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
-use brenier::evaluate::{Channels, Metric, MetricSettings, Units};
+use brenier::attribute::Setting;
+use brenier::evaluate::{Channels, Metric, MetricNeed, MetricSettings, MetricSpec, Units};
 use clap::{Args, ValueEnum};
 
 use crate::request::{Surroundings, grouping};
@@ -43,11 +44,17 @@ enum ChannelArg {
 }
 
 impl MetricArgs {
-    /// What metrics may take of the things that are given for methods.
-    pub(super) fn takes(&self) -> Vec<&'static str> {
-        let asked = |name: &str| self.metrics.iter().any(|metric| metric.trim() == name);
-        let flows = self.metrics.is_empty() || asked("fce") || asked("flow-defect");
-        if flows { vec!["flows"] } else { Vec::new() }
+    /// What metrics may use of the things that are given for methods.
+    pub(super) fn uses(&self) -> Vec<Setting> {
+        // A name that there is not is refused later, with the nearest one.
+        let follows = |name: &String| {
+            name.trim().parse::<Metric>().is_ok_and(|metric| metric.spec().needs(MetricNeed::Flow))
+        };
+        if self.metrics.is_empty() || self.metrics.iter().any(follows) {
+            vec![Setting::Flow]
+        } else {
+            Vec::new()
+        }
     }
 
     /// The metrics of these names, or those that this kind of input allows.
@@ -70,34 +77,37 @@ impl MetricArgs {
             seed,
         };
         let names: Vec<&str> = match (self.metrics.as_slice(), &self.truth) {
-            ([], Some(_)) => vec!["mass-accuracy", "rank-accuracy", "pointing-game"],
+            ([], Some(_)) => Metric::specs().filter(|s| s.needs(MetricNeed::Truth)).map(|s| s.name).collect(),
             ([], None) => usual(shape.len() == 3, !surroundings.flows.is_empty()),
             (named, _) => named.iter().map(|name| name.trim()).collect(),
         };
-        for (i, name) in names.iter().enumerate() {
-            if names[..i].contains(name) {
-                bail!("the metric '{name}' is given twice");
+        let metrics = names
+            .into_iter()
+            .map(|name| Metric::new(name, &settings))
+            .collect::<brenier::Result<Vec<_>>>()?;
+        for (i, metric) in metrics.iter().enumerate() {
+            if metrics[..i].iter().any(|other| other.name() == metric.name()) {
+                bail!("the metric '{}' is given twice", metric.name());
             }
         }
-        Ok(names.into_iter().map(|name| Metric::new(name, &settings)).collect::<brenier::Result<_>>()?)
+        Ok(metrics)
     }
 }
 
 /// The paper's columns and their counterparts, as far as they apply.
 fn usual(images: bool, flow: bool) -> Vec<&'static str> {
-    let mut names = vec!["relative-residual", "gps"];
-    if flow {
-        names.push("fce");
-    }
-    if images {
-        names.extend(["satv", "eas"]);
-    }
-    names.push("deletion-zero");
-    if images {
-        names.push("deletion-blur");
-    }
-    names.extend(["insertion-zero", "faithfulness-correlation"]);
-    names
+    let applies = |spec: &&MetricSpec| {
+        spec.usual && (images || !spec.needs(MetricNeed::Image)) && (flow || !spec.needs(MetricNeed::Flow))
+    };
+    Metric::specs().filter(applies).map(|spec| spec.name).collect()
+}
+
+/// Text for `--help` with the list of metrics below it.
+pub(super) fn with_metrics(text: &str) -> String {
+    let width = Metric::specs().map(|spec| spec.name.len()).max().unwrap_or(0);
+    let lines: Vec<String> =
+        Metric::specs().map(|spec| format!("  {:width$}  {}", spec.name, spec.help)).collect();
+    format!("{text}\n\nMetrics, which docs/metrics.md explains:\n{}", lines.join("\n"))
 }
 
 fn units(text: &str) -> Result<Units> {

@@ -17,6 +17,7 @@ use crate::engine::{EngineConfig, Tensor, Workers};
 use crate::error::{Error, Result, expect_shape};
 use crate::net::INPUT;
 pub use crate::net::{ClassifierConfig, MlpClassifierConfig, ResnetConfig};
+use crate::ranking::highest;
 use crate::train::{Batch, Epochs, LOSS, Stream, Task, step_rng};
 
 const TARGETS: &str = "targets";
@@ -175,7 +176,7 @@ pub fn accuracy(model: &Model, data: &Dataset, engine: &EngineConfig) -> Result<
         let logits = logits.map(Tensor::into_f32).transpose()?.unwrap_or_default();
         expect_shape("the logits", &[part.len(), data.classes().len()], logits.shape())?;
         for (&index, row) in part.iter().zip(logits.axis_iter(Axis(0))) {
-            let best = row.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1)).map(|(k, _)| k);
+            let best = highest(row.iter().map(|v| f64::from(*v)));
             right += usize::from(best == Some(labels[index]));
         }
     }

@@ -43,6 +43,7 @@ mod net;
 mod path;
 mod predictor;
 pub mod problems;
+mod ranking;
 mod registry;
 pub mod report;
 pub mod runs;
@@ -71,6 +72,7 @@ pub use predictor::{
     BlockedNode, ChannelOrder, Inspection, InterfaceValue, LayerPredictor, LayerValues, Layout,
     OnnxPredictor, PredictorConfig, Preprocessing, Sidecar, ValueAndGradient, ValuePredictor,
 };
+pub use ranking::highest_first;
 pub use score::{Score, ScoreFn, ValueFn};
 pub use store::Store;
 

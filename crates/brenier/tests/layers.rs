@@ -9,6 +9,8 @@ const ORDER: &[&str] = &[
     // Leaves: what went wrong, names, files.
     "error",
     "nearest",
+    "registry",
+    "ranking",
     "fingerprint",
     "whole_file",
     "store",

@@ -220,6 +220,16 @@ fn as_it_comes(shape: &[i64]) -> Model {
     model(b.finish().unwrap())
 }
 
+/// As PyTorch's argmax has it.
+#[test]
+fn of_equal_outputs_the_first_is_predicted() {
+    for engine in engine_configs() {
+        let predictor = OnnxPredictor::new(&as_it_comes(&[4]), &with_engine(engine)).unwrap();
+        let rows = ndarray::array![[1.0, 2.0, 2.0, 0.0], [0.0, 0.0, 0.0, 0.0], [-1.0, -0.0, 0.0, -3.0]];
+        assert_eq!(predictor.values_only().predicted(rows.view()).unwrap(), [1, 0, 1]);
+    }
+}
+
 fn prepared(model: &Model, engine: &EngineConfig, preprocessing: &Preprocessing) -> OnnxPredictor {
     let config = PredictorConfig { preprocessing: preprocessing.clone(), ..with_engine(engine.clone()) };
     OnnxPredictor::new(model, &config).unwrap()

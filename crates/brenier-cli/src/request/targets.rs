@@ -1,7 +1,7 @@
 //! Which scores are explained, as typed: words, numbers and names of classes.
 
 use anyhow::{Result, bail};
-use brenier::{Score, ValuePredictor, nearest_name};
+use brenier::{Score, ValuePredictor, highest_first, nearest_name};
 use ndarray::Array2;
 
 /// One target for each input: `predicted`, a class for all, or one each.
@@ -65,12 +65,7 @@ fn ranked(predictor: &ValuePredictor, inputs: &Array2<f64>) -> Result<Vec<Vec<us
         std::iter::once(inputs.nrows()).chain(Score::shape(predictor).iter().copied()).collect();
     let batch = inputs.mapv(|v| v as f32).into_shape_with_order(shape)?;
     let scores = predictor.scores(batch.view())?;
-    let order = |row: ndarray::ArrayView1<f64>| {
-        let mut order: Vec<usize> = (0..row.len()).collect();
-        order.sort_by(|&a, &b| row[b].total_cmp(&row[a]));
-        order
-    };
-    Ok(scores.rows().into_iter().map(order).collect())
+    Ok(scores.rows().into_iter().map(|row| highest_first(&row.to_vec())).collect())
 }
 
 /// Classes with commas between; a name may hold commas itself where it stands alone.

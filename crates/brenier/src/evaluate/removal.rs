@@ -19,10 +19,9 @@ use serde::{Deserialize, Serialize};
 use super::replacement::replacements;
 use super::row_stream::RowStream;
 use super::spec::{Measure, MetricNeed, MetricPage, MetricSetting, MetricSpec};
-use super::units::descending;
 use super::{Cases, Channels, Direction, Metric, MetricSettings, Units};
 use crate::attribute::Baseline;
-use crate::{Error, Result};
+use crate::{Error, Result, highest_first};
 
 /// Whether units go or come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -130,7 +129,7 @@ impl Removal {
         });
         for example in 0..cases.len() {
             let groups = self.units.of(cases.shape(), cases.inputs.row(example))?;
-            let order = descending(&self.units.ranks(&groups, cases, example, self.channels));
+            let order = highest_first(&self.units.ranks(&groups, cases, example, self.channels));
             let (from, to) = match self.order {
                 Order::Deletion => (cases.inputs.row(example), replaced.row(example)),
                 Order::Insertion => (replaced.row(example), cases.inputs.row(example)),

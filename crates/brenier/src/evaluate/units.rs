@@ -6,8 +6,6 @@
 //!
 //! The mean, not the sum: a large superpixel must not come first for being large.
 
-use std::cmp::Ordering;
-
 use ndarray::ArrayView1;
 use serde::{Deserialize, Serialize};
 
@@ -74,13 +72,6 @@ impl Units {
     }
 }
 
-/// The units from the highest number to the lowest; equal ones in their own order.
-pub(super) fn descending(ranks: &[f64]) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..ranks.len()).collect();
-    order.sort_by(|&a, &b| ranks[b].partial_cmp(&ranks[a]).unwrap_or(Ordering::Equal));
-    order
-}
-
 #[cfg(test)]
 mod tests {
     use ndarray::{Array2, array};
@@ -104,6 +95,5 @@ mod tests {
         assert_eq!(ranks(&halves, &cases, None), [-1.0, 2.5]);
         cases.meaning = Meaning::Sensitivity;
         assert_eq!(ranks(&Units::Pixels, &cases, None), [2.0, 6.0, 2.5]);
-        assert_eq!(descending(&[1.0, 3.0, -0.0, 3.0, 0.0]), [1, 3, 0, 2, 4]);
     }
 }

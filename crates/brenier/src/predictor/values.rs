@@ -17,6 +17,7 @@ use onnx_grad::{DType, Dim, Model, ValueInfo, operators};
 use super::onnx::{PredictorConfig, floats, prepare, row_shape};
 use crate::engine::{AsItIs, Engine, EngineKind, Tensor, Workers};
 use crate::error::{Error, Result};
+use crate::ranking::highest;
 use crate::score::Score;
 
 /// Rows of a micro-batch of a file that is run as it is.
@@ -186,12 +187,10 @@ impl ValuePredictor {
 }
 
 impl ValuePredictor {
-    /// The output with the highest score for each row of `inputs` (`[examples, features]`); of equals the last.
+    /// The output with the highest score for each row of `inputs` (`[examples, features]`); of equals the first.
     pub fn predicted(&self, inputs: ArrayView2<f64>) -> Result<Vec<usize>> {
         let scores = self.scores(self.fold(inputs)?.view())?;
-        let best = |row: ArrayView1<f64>| {
-            row.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1)).map_or(0, |(output, _)| output)
-        };
+        let best = |row: ArrayView1<f64>| highest(row.iter().copied()).unwrap_or(0);
         Ok(scores.rows().into_iter().map(best).collect())
     }
 }

@@ -14,8 +14,11 @@
 //! A run that was stopped, by a key or by a power cut, goes on from its checkpoint and ends with the same bits.
 
 mod classifier;
+mod ddpm;
 mod files;
 mod generator;
+mod objective;
+mod rectified_flow;
 mod reflow;
 
 use std::ops::ControlFlow;
@@ -25,6 +28,7 @@ use serde::{Deserialize, Serialize};
 
 pub use classifier::{ClassifierRun, train_classifier};
 pub use generator::{FlowRun, Generated, ReferenceKind, train_generator};
+pub use objective::{Goal, ObjectiveSpec, objectives};
 pub use reflow::{ReflowRun, reflow};
 
 use crate::error::Result;

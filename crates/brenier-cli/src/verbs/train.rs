@@ -7,8 +7,11 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use brenier::classify::Augment;
 use brenier::data::{Constants, Dataset, OpenOptions, ScalingConfig};
-use brenier::flow::{Coupling, Objective};
-use brenier::runs::{ClassifierRun, FlowRun, ReferenceKind, train_classifier, train_generator};
+use brenier::flow::Coupling;
+use brenier::runs::{
+    ClassifierRun, FlowRun, Goal, ReferenceKind, objectives, train_classifier, train_generator,
+};
+use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Args, ValueEnum};
 
 use self::network::NetworkArgs;
@@ -29,8 +32,8 @@ pub(crate) struct Train {
     /// The data: a folder of images, IDX or CIFAR files, or a csv, parquet, npy or npz file
     data: PathBuf,
     /// What to learn
-    #[arg(long, value_enum, default_value = "flow")]
-    objective: Goal,
+    #[arg(long, default_value = "flow", value_parser = names())]
+    objective: String,
     /// The distribution at time 0: normal, uniform, or a second data set
     #[arg(long, value_name = "normal|uniform|DATA", default_value = "normal")]
     reference: String,
@@ -59,16 +62,6 @@ pub(crate) struct Train {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Goal {
-    /// The velocity of a rectified flow
-    Flow,
-    /// The noise of a diffusion model
-    Ddpm,
-    /// The class of each row
-    Classify,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Couple {
     /// Any with any
     Independent,
@@ -76,8 +69,17 @@ enum Couple {
     Ot,
 }
 
+/// The names of all objectives, with their help.
+fn names() -> PossibleValuesParser {
+    objectives().map(|spec| PossibleValue::new(spec.name).help(spec.help)).collect::<Vec<_>>().into()
+}
+
 pub(crate) fn run(args: &Train) -> Result<()> {
     args.run.check_folder()?;
+    // The parser lets no other name through.
+    let Some(spec) = objectives().find(|spec| spec.name == args.objective) else {
+        bail!("there is no objective '{}'", args.objective)
+    };
     let options = args.run.data.options();
     let (data, held_out) = open(args, &options)?;
     print_progress(&format!(
@@ -92,8 +94,8 @@ pub(crate) fn run(args: &Train) -> Result<()> {
     let start = args.network.model()?;
     let mut progress = args.run.progress()?;
     let mut watch = |event| progress.show(event);
-    let outcome = match args.objective {
-        Goal::Classify => {
+    let outcome = match spec.goal {
+        Goal::Classifier => {
             let run = ClassifierRun {
                 network: args.network.classifier(data.shape())?,
                 augment: Augment { flip: args.flip, shift: args.shift },
@@ -104,10 +106,9 @@ pub(crate) fn run(args: &Train) -> Result<()> {
             };
             train_classifier(&data, &held_out, start, &run, &args.run.output, &mut watch)?.0
         }
-        Goal::Flow | Goal::Ddpm => {
+        Goal::Generator { objective, any_reference } => {
             let (kind, rows) = reference(&args.reference, &options, &data)?;
-            let objective = if args.objective == Goal::Flow { Objective::Flow } else { Objective::Ddpm };
-            if objective == Objective::Ddpm && kind != ReferenceKind::StandardNormal {
+            if !any_reference && kind != ReferenceKind::StandardNormal {
                 bail!(
                     "a diffusion model starts from Gaussian noise, not from '{}'\nhint: leave out --reference, or train a flow",
                     args.reference

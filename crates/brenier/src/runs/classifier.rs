@@ -5,12 +5,21 @@ use std::path::Path;
 use onnx_grad::Model;
 use serde::{Deserialize, Serialize};
 
+use super::objective::{Goal, ObjectiveSpec};
 use super::{Event, Outcome, Watch, files};
 use crate::classify::{Augment, Classification, ClassifierConfig, accuracy};
 use crate::data::{Dataset, Scaling, ScalingConfig};
 use crate::error::Result;
 use crate::train::{TrainConfig, fit};
 use crate::whole_file::make_folder;
+
+/// The objective of a classifier.
+pub(super) static SPEC: ObjectiveSpec = ObjectiveSpec {
+    name: "classify",
+    help: "The class of each row",
+    file: "classifier.onnx",
+    goal: Goal::Classifier,
+};
 
 /// What to train, and how.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -50,7 +59,7 @@ pub fn train_classifier(
         None => network.build(&Scaling::fit(data, &run.scaling)?, data.classes().len(), seed)?,
     };
     let entries = [
-        ("brenier.objective", serde_json::to_string("classify")),
+        ("brenier.objective", serde_json::to_string(SPEC.name)),
         ("brenier.classes", serde_json::to_string(data.classes())),
         ("brenier.training", serde_json::to_string(run)),
         ("brenier.data", serde_json::to_string(&data.fingerprint())),
@@ -69,11 +78,11 @@ pub fn train_classifier(
     if trained.step < steps {
         return Ok((Outcome::stopped(trained.step, loss), None));
     }
-    let model = files::save_network(trained.model, run.half_weights, &folder.join("classifier.onnx"))?;
-    files::draw_loss(folder, "classifier.onnx")?;
+    let model = files::save_network(trained.model, run.half_weights, &folder.join(SPEC.file))?;
+    files::draw_loss(folder, SPEC.file)?;
     _ = watch(Event::Measuring);
     let outcome = Outcome {
-        file: Some("classifier.onnx".to_string()),
+        file: Some(SPEC.file.to_string()),
         step: trained.step,
         loss,
         quality: None,

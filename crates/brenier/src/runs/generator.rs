@@ -10,16 +10,14 @@ use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
 
+use super::objective::{GeneratorSpec, HeldOut, generator};
 use super::{Event, Outcome, Watch, files};
 use crate::data::{Dataset, Scaling, ScalingConfig};
 use crate::error::{Error, Result, expect_shape};
-use crate::flow::{
-    CoupledPairs, Coupling, Denoising, FlowMetadata, NoisePredictor, Objective, OnnxFlow, Pairs, Rectified,
-    ScaledRows, Source, predict_noise_with,
-};
+use crate::flow::{CoupledPairs, Coupling, FlowMetadata, Objective, Pairs, ScaledRows, Source};
 use crate::net::NetworkConfig;
-use crate::path::{Quality, Reference, Solver, TraceConfig, assess, ddim, ddim_ends, flow_ends, trace};
-use crate::train::{Task, TrainConfig, Trained, fit, mean_loss};
+use crate::path::Quality;
+use crate::train::{TrainConfig, Trained, fit, mean_loss};
 use crate::whole_file::make_folder;
 
 /// The distribution at time 0, as it is asked for.
@@ -69,8 +67,6 @@ const TRACED: usize = 16;
 const SAMPLES: usize = 256;
 /// Images of the sample grid.
 const SHOWN: usize = 64;
-/// DDIM steps when a diffusion model is measured.
-const DDIM_STEPS: usize = 50;
 /// Batches over which the held-out loss is averaged.
 const LOSS_STEPS: u64 = 8;
 
@@ -91,12 +87,11 @@ pub fn train_generator(
     held_out.require_rows(4, "measuring the result on held-out data")?;
     make_folder(folder)?;
     let scaling = Scaling::fit(data, &run.scaling)?;
-    let seed = run.training.seed;
+    let (seed, spec) = (run.training.seed, generator(run.objective));
     let network = run.network.clone().unwrap_or_else(|| NetworkConfig::for_shape(data.shape()));
     let mut model = match &start {
         Some(model) => model.clone(),
-        None if run.objective == Objective::Ddpm => predict_noise_with(network.build(data.shape(), seed)?)?,
-        None => network.build(data.shape(), seed)?,
+        None => (spec.network)(network.build(data.shape(), seed)?)?,
     };
     let name = match (run.reference, reference) {
         (ReferenceKind::StandardNormal, _) => "standard-normal".to_string(),
@@ -109,7 +104,7 @@ pub fn train_generator(
         shape: Some(data.shape().to_vec()),
         scaling: Some(scaling.clone()),
         objective: Some(run.objective),
-        level: (run.objective == Objective::Flow).then_some(1),
+        level: spec.level,
         network: if start.is_none() { Some(network) } else { old.network },
         training: serde_json::to_value(&run.training).ok(),
         seed: Some(seed),
@@ -144,21 +139,9 @@ pub(super) fn train_on(
     folder: &Path,
     watch: Watch,
 ) -> Result<Trained> {
-    let task = task(model, pairs, objective, config.seed)?;
+    let task = (generator(objective).task)(model, pairs, config.seed)?;
     let steps = config.steps;
     fit(model, task.as_ref(), config, Some(folder), &mut |p| watch(Event::Training(*p, steps)))
-}
-
-fn task<'a>(
-    model: &Model,
-    pairs: &'a dyn Pairs,
-    objective: Objective,
-    seed: u64,
-) -> Result<Box<dyn Task + 'a>> {
-    Ok(match objective {
-        Objective::Flow => Box::new(Rectified::new(model, pairs, seed)?),
-        Objective::Ddpm => Box::new(Denoising::new(model, pairs, seed)?),
-    })
 }
 
 /// What the end of a run needs to know beside the training.
@@ -179,20 +162,18 @@ pub(super) fn finish(
     watch: Watch,
 ) -> Result<Generated> {
     let End { held_out, source, objective, half_weights, folder } = end;
-    let file = match objective {
-        Objective::Flow => "flow.onnx",
-        Objective::Ddpm => "ddpm.onnx",
-    };
+    let spec = generator(objective);
+    let file = spec.spec.file;
     let model = files::save_network(trained.model, half_weights, &folder.join(file))?;
     files::draw_loss(folder, file)?;
     let loss = trained.progress.map(|p| p.loss);
     if watch(Event::Measuring) == ControlFlow::Break(()) {
         return Ok(Generated { outcome: Outcome::stopped(trained.step, loss), model: Some(model) });
     }
-    let task = task(&model, held_pairs, objective, config.seed)?;
+    let task = (spec.task)(&model, held_pairs, config.seed)?;
     let small = TrainConfig { batch: config.batch.min(held_out.len()), ..config.clone() };
     let held_out_loss = mean_loss(&model, task.as_ref(), LOSS_STEPS, &small)?;
-    let (quality, samples) = measure(&model, held_out, source, objective, config)?;
+    let (quality, samples) = measure(&model, held_out, source, spec, config)?;
     files::save_samples(folder, samples.slice(ndarray::s![..SHOWN.min(samples.nrows()), ..]), held_out)?;
     let outcome = Outcome {
         file: Some(file.to_string()),
@@ -211,34 +192,19 @@ fn measure(
     model: &Model,
     held_out: &Dataset,
     source: Source,
-    objective: Objective,
+    spec: &GeneratorSpec,
     config: &TrainConfig,
 ) -> Result<(Quality, Array2<f64>)> {
     let rows = held_out.len().min(2 * SAMPLES);
     let order = held_out.shuffled_order(config.seed);
     let data = held_out.rows_f64(&order[..rows])?;
     let references = references(source, SAMPLES, held_out.features(), config.seed)?;
-    let traced = data.slice(ndarray::s![..TRACED.min(rows), ..]);
-    match objective {
-        Objective::Flow => {
-            let flow = OnnxFlow::new(model.clone(), &config.engine)?;
-            let trace_config =
-                TraceConfig { consistency_steps: 0, reference: Reference::Other, ..TraceConfig::default() };
-            let paths = trace(&flow, traced, &trace_config)?;
-            let start = flow.to_user(references.view());
-            let samples = flow_ends(&flow, start.view(), 0.0, 1.0, &Solver::adaptive(1e-3))?;
-            let (made, real) = (flow.to_network(samples.view()), flow.to_network(data.view()));
-            Ok((assess(&paths, made.view(), real.view(), config.seed)?, samples))
-        }
-        Objective::Ddpm => {
-            let diffusion = NoisePredictor::new(model.clone(), &config.engine)?;
-            let paths = ddim(&diffusion, traced, DDIM_STEPS)?;
-            let start = diffusion.to_user(references.view());
-            let samples = ddim_ends(&diffusion, start.view(), 0.0, 1.0, DDIM_STEPS)?;
-            let (made, real) = (diffusion.to_network(samples.view()), diffusion.to_network(data.view()));
-            Ok((assess(&paths, made.view(), real.view(), config.seed)?, samples))
-        }
-    }
+    let held_out = HeldOut {
+        data: data.view(),
+        traced: data.slice(ndarray::s![..TRACED.min(rows), ..]),
+        references: references.view(),
+    };
+    (spec.measure)(model, &held_out, &config.engine, config.seed)
 }
 
 /// Points of the reference distribution in the network's space, drawn by the seed.

@@ -17,6 +17,7 @@ mod metrics;
 mod perturbation;
 mod perturbation_axioms;
 mod refusals;
+mod registry;
 mod shared;
 mod stability;
 mod streaming;

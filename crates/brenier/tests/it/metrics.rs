@@ -17,7 +17,7 @@ use ndarray_npy::NpzReader;
 
 use crate::shared::{Counting, normal};
 
-const SHAPE: [usize; 3] = [3, 8, 8];
+pub(crate) const SHAPE: [usize; 3] = [3, 8, 8];
 
 fn fixture(name: &str) -> PathBuf {
     FilePath::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures").join(name)
@@ -199,7 +199,7 @@ fn superpixels_are_removed_together() {
     }
 }
 
-fn convnet(workers: usize) -> OnnxPredictor {
+pub(crate) fn convnet(workers: usize) -> OnnxPredictor {
     let engine = EngineConfig { workers: Some(workers), ..EngineConfig::default() };
     let config = PredictorConfig { engine, ..PredictorConfig::default() };
     OnnxPredictor::load(fixture("methods/convnet.onnx"), &config).unwrap()

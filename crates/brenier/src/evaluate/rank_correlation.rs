@@ -124,6 +124,11 @@ mod tests {
         assert!((spearman(&growing, &falling).unwrap() + 1.0).abs() < 1e-15);
         assert_eq!(spearman(&[1.0, 1.0], &[1.0, 2.0]), None);
         assert_eq!(pearson(&[], &[]), None);
+        // One on a line, zero on a circle.
+        let x = [1.0, 2.0, 4.0];
+        assert!((pearson(&x, &x.map(|v| 3.0 - 2.0 * v)).unwrap() + 1.0).abs() < 1e-12);
+        assert!(pearson(&[1.0, 0.0, -1.0, 0.0], &[0.0, 1.0, 0.0, -1.0]).unwrap().abs() < 1e-12);
+        assert_eq!(pearson(&x, &[5.0; 3]), None);
     }
 
     #[test]

@@ -176,11 +176,7 @@ fn mistakes_are_named() {
     let out = folder.path().join("out");
     let kept = ["--methods", "ig", "--metrics", "deletion-zero", "-o", text(&out)];
     stdout(&brenier(&[&["evaluate", "-m", &model, &inputs], &kept[..]].concat()));
-    refused(
-        &[&kept[..], &["--target", "1"]].concat(),
-        1,
-        "holds parts of another run: the fingerprint of inputs",
-    );
+    refused(&[&kept[..], &["--target", "1"]].concat(), 1, "holds another run: the fingerprint of inputs");
     refused(&[&kept[..], &["-n", "3"]].concat(), 1, "the count of examples was 4, and now it is 3");
     refused(&[&kept[..], &["--keep-softmax"]].concat(), 1, "the explained output was the first");
     let anew = ["evaluate", "-m", &model, &inputs, "-n", "3", "--force", "--format", "json"];

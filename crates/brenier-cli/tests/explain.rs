@@ -4,7 +4,8 @@
 mod shared;
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
 use brenier::{FieldFn, TraceConfig, load_traces, save_traces, trace};
 use ndarray::{Array2, Array4, ArrayD};
@@ -58,9 +59,87 @@ fn credit_sums_to_the_change_of_the_score() {
     let lines = std::fs::read_to_string(Path::new(out).join("explanations.jsonl")).unwrap();
     assert_eq!(lines.lines().count(), 3);
 
+    // The same once more is there already; something else is refused before any work.
     let again = brenier(&["explain", "-m", &model, &inputs, "-o", out]);
-    assert_eq!(again.status.code(), Some(1));
-    assert!(stderr(&again).contains("exists already\nhint: "), "{}", stderr(&again));
+    assert_eq!(again.status.code(), Some(0), "{}", stderr(&again));
+    assert!(stderr(&again).contains("3 of 3 inputs were explained by an earlier run"), "{}", stderr(&again));
+    let other = brenier(&["explain", "-m", &model, &inputs, "-o", out, "--target", "1"]);
+    assert_eq!(other.status.code(), Some(1));
+    assert!(stderr(&other).contains("holds another run: the targets was"), "{}", stderr(&other));
+    let forced = brenier(&["explain", "-m", &model, &inputs, "-o", out, "--target", "1", "--force"]);
+    assert_eq!(forced.status.code(), Some(0), "{}", stderr(&forced));
+    // Results whose origin is not known are not replaced either.
+    std::fs::remove_file(Path::new(out).join("explanations.run.json")).unwrap();
+    let unknown = brenier(&["explain", "-m", &model, &inputs, "-o", out]);
+    assert!(stderr(&unknown).contains("exists already\nhint: "), "{}", stderr(&unknown));
+}
+
+/// Killed at any moment and started again, a run ends with the files of one that was left alone.
+#[test]
+fn a_killed_run_goes_on_and_ends_with_the_same_files() {
+    let (folder, inputs) = inputs(160);
+    let model = fixture("torch/vgg.script.onnx");
+    let flow = shared::halving_flow(folder.path());
+    let flow = flow.to_str().unwrap().to_string();
+    let (whole, broken) = (folder.path().join("whole"), folder.path().join("broken"));
+    let args = |out: &Path| -> Vec<String> {
+        let methods = ["--method", "transport,smoothgrad,gradient", "--samples", "200", "--targets", "top2"];
+        let first = ["explain", "-m", &model, &inputs, "-f", &flow, "-q", "-o", out.to_str().unwrap()];
+        first.into_iter().chain(methods).map(str::to_string).collect()
+    };
+    let finished = || {
+        let parts = ["transport", "smoothgrad", "gradient"].map(|name| {
+            std::fs::read_dir(broken.join(name).join("explanations.parts")).map_or(0, |dir| {
+                dir.filter_map(std::result::Result::ok)
+                    .filter(|entry| entry.file_name().to_string_lossy().starts_with("0"))
+                    .count()
+            })
+        });
+        parts.iter().sum::<usize>()
+    };
+    let mut kills = 0;
+    for _ in 0..4 {
+        let before = finished();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_brenier"))
+            .args(args(&broken))
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        while finished() <= before && child.try_wait().unwrap().is_none() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        if child.try_wait().unwrap().is_some() {
+            break;
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        kills += 1;
+        // What is finished can be read while the run is not.
+        let parts = std::fs::read_dir(broken.join("transport").join("explanations.parts"));
+        let part = parts.ok().and_then(|mut dir| {
+            dir.find_map(|entry| {
+                Some(entry.ok()?.path()).filter(|path| path.join("explanations.npz").exists())
+            })
+        });
+        if let Some(part) = part {
+            assert!(!brenier::report::load_explanations(&part).unwrap().is_empty());
+        }
+    }
+    assert!(kills >= 2, "the run was too short to be killed");
+    for out in [&broken, &whole] {
+        let done = brenier(&args(out).iter().map(String::as_str).collect::<Vec<_>>());
+        assert_eq!(done.status.code(), Some(0), "{}", stderr(&done));
+    }
+    for method in ["transport", "smoothgrad", "gradient"] {
+        for file in
+            ["explanations.npz", "explanations.jsonl", "explanations.run.json", "stills.npz", "traces.npz"]
+        {
+            let read = |out: &Path| std::fs::read(out.join(method).join(file)).ok();
+            assert!(read(&broken) == read(&whole), "{method}/{file}");
+        }
+        assert!(!broken.join(method).join("explanations.parts").exists());
+    }
+    assert!(whole.join("transport/traces.npz").exists() && whole.join("transport/stills.npz").exists());
 }
 
 /// The paper's estimator to the letter takes one gradient a step.
@@ -199,7 +278,7 @@ fn several_methods_write_a_folder_each() {
     assert!(first[2].get("residual").is_none() && first[0].get("residual").is_some());
     assert_eq!(first[0]["path"]["rule"]["steps"], 20);
     let again = run(&["-o", out.to_str().unwrap()]);
-    assert!(stderr(&again).contains("exists already"), "{}", stderr(&again));
+    assert!(stderr(&again).contains("2 of 2 inputs were explained by an earlier run"), "{}", stderr(&again));
 }
 
 /// The method's name is in every certificate, and one method's table stays as it is.
@@ -238,7 +317,7 @@ fn mistakes_are_told() {
     let holes = write("holes.npy", &holes);
     let cases: &[(&[&str], i32, &str)] = &[
         (&[&flat], 1, "has examples of shape [768], but the model takes [3, 16, 16]\nhint: "),
-        (&[&holes], 1, "holds NaN in example 1, feature 5\nhint: "),
+        (&[&holes], 1, "holes.npy is NaN at feature 5\nhint: "),
         (&["nowhere.npy"], 1, "there is no nowhere.npy\nhint: "),
         (&[&inputs, "--target", "7"], 1, "target 7 is out of range: the model has 5 outputs"),
         (&[&inputs, "--target", "0,1,2"], 1, "3 targets are given for 2 inputs\nhint: "),

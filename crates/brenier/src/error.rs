@@ -98,8 +98,8 @@ pub enum Error {
     },
     /// A folder holds the parts of another run.
     #[error(
-        "{} holds parts of another run: {what} was {kept}, and now it is {asked}\nhint: choose another folder, or \
-         remove this one to begin anew", folder.display()
+        "{} holds another run: {what} was {kept}, and now it is {asked}\nhint: choose another folder, or replace \
+         what is there", folder.display()
     )]
     OtherParts {
         /// The folder.
@@ -110,6 +110,18 @@ pub enum Error {
         kept: String,
         /// What it is now.
         asked: String,
+    },
+    /// A folder holds results already.
+    #[error("{} exists already\nhint: choose another folder, or replace it", path.display())]
+    Exists {
+        /// The file that is there.
+        path: PathBuf,
+    },
+    /// Another process writes into the same folder.
+    #[error("another run is at work in {}\nhint: wait for it, or choose another folder", folder.display())]
+    AtWork {
+        /// The folder.
+        folder: PathBuf,
     },
     /// A target is not an output of the model.
     #[error("target {target} of row {row} is out of range: the model has {outputs} outputs, numbered from 0")]

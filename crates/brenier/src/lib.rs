@@ -40,6 +40,8 @@ mod fingerprint;
 pub mod flow;
 mod nearest;
 mod net;
+mod npy;
+mod npz;
 mod path;
 mod predictor;
 pub mod problems;

@@ -45,6 +45,7 @@ pub use solver::{Solver, Stepping, solve};
 pub use tableau::{Scheme, Tableau};
 pub(crate) use trace::trace_and;
 pub use trace::{Reference, Trace, TraceConfig, TraceMode, trace};
+pub(crate) use trace_file::join_traces;
 pub use trace_file::{load_traces, save_traces};
 pub use trajectory::Trajectory;
 

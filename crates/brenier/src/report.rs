@@ -1,7 +1,7 @@
 //! Results as people read them.
 
 mod chart;
-mod files;
+mod explanations;
 mod grid;
 mod heat_map;
 mod lettering;
@@ -12,13 +12,16 @@ mod picture_grid;
 mod ranking;
 mod saved;
 mod steps;
+mod stills;
 
 pub use chart::{Chart, Mark, Scale, Series};
-pub use files::save_explanations;
+pub(crate) use explanations::{ARRAYS, CERTIFICATES, CertificateReader, join_explanations};
+pub use explanations::{ExplanationReader, load_explanations, save_explanations};
 pub use grid::image_grid;
 pub use heat_map::{HeatMapGround, credit_scales, heat_map, save_heat_maps};
 pub use page::{Report, ReportExample, ReportTable};
 pub use panels::{Axes, Panels};
 pub use picture_grid::{PictureCell, picture_grid};
 pub use ranking::ranking;
-pub use saved::{load_explanations, save_stills};
+pub use stills::save_stills;
+pub(crate) use stills::{STILLS, join_stills};

@@ -15,6 +15,7 @@
 
 mod classifier;
 mod ddpm;
+pub mod explain;
 mod files;
 mod generator;
 mod objective;

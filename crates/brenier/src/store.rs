@@ -114,7 +114,7 @@ impl Store {
 }
 
 /// An error where a folder was claimed for something else.
-fn refuse_others(folder: &Path, claim: &Path, about: &BTreeMap<String, String>) -> Result<()> {
+pub(crate) fn refuse_others(folder: &Path, claim: &Path, about: &BTreeMap<String, String>) -> Result<()> {
     let unreadable =
         |source: Box<dyn std::error::Error + Send + Sync>| Error::Read { path: claim.to_owned(), source };
     let bytes = std::fs::read(claim).map_err(|e| unreadable(e.into()))?;

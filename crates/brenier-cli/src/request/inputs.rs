@@ -1,11 +1,13 @@
 //! Inputs and baselines as they are typed: files of arrays, images, folders and tables.
 
+use std::ops::Range;
 use std::path::{Path as FilePath, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
-use brenier::data::{Dataset, OpenOptions};
+use brenier::data::{Dataset, NpyRows, OpenOptions};
+use brenier::runs::explain::Inputs;
 use brenier::{Score, ValuePredictor};
-use ndarray::{Array2, ArrayD, Axis, concatenate};
+use ndarray::{Array2, ArrayD, Axis, concatenate, s};
 use ndarray_npy::{ReadNpyError, read_npy};
 
 /// An array of float32 or float64; nothing where the file holds other numbers.
@@ -25,10 +27,11 @@ fn read_array(file: &FilePath) -> Result<Option<ArrayD<f64>>> {
 /// The shape of one example of a file or folder.
 pub(super) fn input_shape(file: &FilePath, options: &OpenOptions) -> Result<Vec<usize>> {
     if is_array(file)
-        && let Some(array) = read_array(file)?
+        && let Some(rows) = NpyRows::open(file)?
     {
         // An image without the axis of the example has three axes.
-        return Ok(array.shape()[array.ndim().saturating_sub(3)..].to_vec());
+        let shape = rows.array_shape();
+        return Ok(shape[shape.len().saturating_sub(3)..].to_vec());
     }
     Ok(Dataset::open(file, options)?.shape().to_vec())
 }
@@ -73,6 +76,11 @@ pub(super) fn rows(file: &FilePath, predictor: &ValuePredictor) -> Result<Array2
 
 /// The rows of an array of floats; nothing where the file holds other numbers.
 fn floats(file: &FilePath, predictor: &ValuePredictor) -> Result<Option<Array2<f64>>> {
+    if let Some(rows) = NpyRows::open(file)? {
+        let rows = fitting(rows, predictor)?;
+        return Ok(Some(rows.rows(0..rows.len())?));
+    }
+    // Numbers in Fortran's order cannot be read row by row.
     let Some(mut array) = read_array(file)? else { return Ok(None) };
     let shape = Score::shape(predictor);
     if array.shape() == shape {
@@ -81,54 +89,85 @@ fn floats(file: &FilePath, predictor: &ValuePredictor) -> Result<Option<Array2<f
     if array.shape().get(1..) != Some(shape) {
         return Err(misfit(file, array.shape().get(1..).unwrap_or_default(), shape));
     }
-    let count = array.shape()[0];
-    if count == 0 {
-        bail!("{} holds no examples", file.display());
-    }
     let flat = array
-        .to_shape((count, predictor.features()))
+        .to_shape((array.shape()[0], predictor.features()))
         .with_context(|| format!("cannot flatten {}", file.display()))?
         .to_owned();
     if let Some(((row, feature), value)) = flat.indexed_iter().find(|(_, value)| !value.is_finite()) {
         bail!(
-            "{} holds {value} in example {row}, feature {feature}\nhint: fill or drop missing values first",
+            "row {row} of {} is {value} at feature {feature}\nhint: remove the row, or fill in the value",
             file.display()
         );
     }
     Ok(Some(flat))
 }
 
-/// The examples to be explained, with their names.
-pub(crate) struct Inputs {
-    pub(crate) rows: Array2<f64>,
-    pub(crate) names: Vec<String>,
-    /// The names of the features, where they come from a table.
-    pub(crate) features: Vec<String>,
+/// An array whose examples the model takes; one example without its axis counts as a batch of one.
+fn fitting(rows: NpyRows, predictor: &ValuePredictor) -> Result<NpyRows> {
+    let shape = Score::shape(predictor);
+    let rows = if rows.array_shape() == shape { rows.as_one_example() } else { rows };
+    if rows.shape() != shape {
+        return Err(misfit(rows.path(), rows.shape(), shape));
+    }
+    if rows.is_empty() {
+        bail!("{} holds no examples", rows.path().display());
+    }
+    Ok(rows)
 }
 
-/// The rows of all files and folders that were given, in their order.
-pub(crate) fn read_inputs(
-    files: &[PathBuf],
-    options: &OpenOptions,
-    predictor: &ValuePredictor,
-) -> Result<Inputs> {
-    let sources = Sources::open(files, options, predictor)?;
-    sources.rows(&(0..sources.len()).collect::<Vec<_>>())
-}
-
-/// Files and folders of inputs, opened but not yet read into memory in full.
+/// Files and folders of inputs, opened but not read into memory in full where they are arrays.
 pub(crate) struct Sources(Vec<Source>);
 
 enum Source {
-    Array { file: String, rows: Array2<f64> },
+    Array(NpyRows),
+    /// An array that cannot be read in ranges.
+    Held {
+        file: String,
+        rows: Array2<f64>,
+    },
     Data(Dataset),
 }
 
 impl Source {
+    /// Opens a file or folder whose examples the model takes.
+    fn open(file: &FilePath, options: &OpenOptions, predictor: &ValuePredictor) -> Result<Source> {
+        if is_array(file)
+            && let Some(rows) = NpyRows::open(file)?
+        {
+            return Ok(Source::Array(fitting(rows, predictor)?));
+        }
+        let array = if is_array(file) { floats(file, predictor)? } else { None };
+        if let Some(rows) = array {
+            return Ok(Source::Held { file: file.display().to_string(), rows });
+        }
+        let data = Dataset::open(file, options)?;
+        if data.shape() != Score::shape(predictor) {
+            return Err(misfit(file, data.shape(), Score::shape(predictor)));
+        }
+        Ok(Source::Data(data))
+    }
+
     fn len(&self) -> usize {
         match self {
-            Source::Array { rows, .. } => rows.nrows(),
+            Source::Array(rows) => rows.len(),
+            Source::Held { rows, .. } => rows.nrows(),
             Source::Data(data) => data.len(),
+        }
+    }
+
+    fn rows(&self, range: Range<usize>) -> brenier::Result<Array2<f64>> {
+        match self {
+            Source::Array(rows) => rows.rows(range),
+            Source::Held { rows, .. } => Ok(rows.slice(s![range, ..]).to_owned()),
+            Source::Data(data) => data.rows_f64(&range.collect::<Vec<_>>()),
+        }
+    }
+
+    fn name(&self, row: usize) -> String {
+        match self {
+            Source::Array(rows) => format!("{}#{row}", rows.path().display()),
+            Source::Held { file, .. } => format!("{file}#{row}"),
+            Source::Data(data) => data.name(row),
         }
     }
 }
@@ -147,16 +186,7 @@ impl Sources {
                     file.display()
                 );
             }
-            let array = if is_array(file) { floats(file, predictor)? } else { None };
-            if let Some(rows) = array {
-                sources.push(Source::Array { file: file.display().to_string(), rows });
-                continue;
-            }
-            let data = Dataset::open(file, options)?;
-            if data.shape() != Score::shape(predictor) {
-                return Err(misfit(file, data.shape(), Score::shape(predictor)));
-            }
-            sources.push(Source::Data(data));
+            sources.push(Source::open(file, options, predictor)?);
         }
         Ok(Sources(sources))
     }
@@ -166,31 +196,54 @@ impl Sources {
         self.0.iter().map(Source::len).sum()
     }
 
+    /// The names of the features, where they come from a table.
+    pub(crate) fn features(&self) -> Vec<String> {
+        let tables = self.0.iter().filter_map(|source| match source {
+            Source::Data(data) if !data.columns().is_empty() => Some(data.feature_names()),
+            _ => None,
+        });
+        tables.last().unwrap_or_default()
+    }
+
     /// Some of the rows, by their ascending numbers in all together.
-    pub(crate) fn rows(&self, chosen: &[usize]) -> Result<Inputs> {
-        let (mut parts, mut names, mut features) = (Vec::new(), Vec::new(), Vec::new());
+    pub(crate) fn some(&self, chosen: &[usize]) -> Result<Array2<f64>> {
+        let parts = chosen.iter().map(|&row| self.rows(row..row + 1)).collect::<brenier::Result<Vec<_>>>()?;
+        let views: Vec<_> = parts.iter().map(|part| part.view()).collect();
+        concatenate(Axis(0), &views).context("cannot join the inputs")
+    }
+
+    /// The source of a row, and its number there.
+    fn find(&self, row: usize) -> Option<(&Source, usize)> {
         let mut first = 0;
+        self.0.iter().find_map(|source| {
+            let here = first;
+            first += source.len();
+            (row < first).then_some((source, row - here))
+        })
+    }
+}
+
+impl Inputs for Sources {
+    fn count(&self) -> usize {
+        self.len()
+    }
+
+    fn rows(&self, range: Range<usize>) -> brenier::Result<Array2<f64>> {
+        let (mut parts, mut first) = (Vec::new(), 0);
         for source in &self.0 {
             let here = first..first + source.len();
-            let local: Vec<usize> =
-                chosen.iter().filter(|row| here.contains(row)).map(|row| row - first).collect();
+            let (from, to) = (range.start.max(here.start), range.end.min(here.end));
+            if from < to {
+                parts.push(source.rows(from - first..to - first)?);
+            }
             first = here.end;
-            parts.push(match source {
-                Source::Array { file, rows } => {
-                    names.extend(local.iter().map(|row| format!("{file}#{row}")));
-                    rows.select(Axis(0), &local)
-                }
-                Source::Data(data) => {
-                    names.extend(local.iter().map(|&row| data.name(row)));
-                    if !data.columns().is_empty() {
-                        features = data.feature_names();
-                    }
-                    data.rows_f64(&local)?
-                }
-            });
         }
         let views: Vec<_> = parts.iter().map(|part| part.view()).collect();
-        let rows = concatenate(Axis(0), &views).context("cannot join the inputs")?;
-        Ok(Inputs { rows, names, features })
+        let columns = views.first().map_or(0, |view| view.ncols());
+        Ok(concatenate(Axis(0), &views).unwrap_or_else(|_| Array2::zeros((0, columns))))
+    }
+
+    fn name(&self, row: usize) -> Option<String> {
+        self.find(row).map(|(source, row)| source.name(row))
     }
 }

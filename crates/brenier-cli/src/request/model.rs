@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 use brenier::data::{Column, OpenOptions};
-use brenier::{OnnxPredictor, PredictorConfig, Preprocessing, Score, Sidecar, ValuePredictor};
+use brenier::{OnnxPredictor, PredictorConfig, Preprocessing, Score, Sidecar, ValuePredictor, fingerprint};
 use clap::Args;
 use serde::de::DeserializeOwned;
 
 use super::inputs::input_shape;
+use super::methods::MethodArgs;
 use super::preprocessing::PreprocessingArgs;
 use crate::engine_args::EngineArgs;
 
@@ -93,15 +94,39 @@ fn entry<T: DeserializeOwned>(model: &ValuePredictor, key: &str) -> Option<T> {
 
 impl ModelArgs {
     /// Which output is explained, and how.
-    pub(crate) fn output_in_words(&self) -> String {
+    fn output_in_words(&self) -> String {
         let name = self.output_name.as_deref().unwrap_or("the first");
         format!("{name}{}", if self.keep_softmax { ", with its softmax" } else { "" })
     }
 
     /// What is done to inputs before the model sees them.
-    pub(crate) fn preprocessing_in_words(&self) -> Result<String> {
+    fn preprocessing_in_words(&self) -> Result<String> {
         Ok(format!("{:?}", self.preprocessing()?))
     }
+}
+
+impl ModelArgs {
+    /// What results depend on besides inputs, targets and methods, by name.
+    pub(crate) fn made_from(&self, model: &Loaded, settings: &MethodArgs) -> Result<Vec<(String, String)>> {
+        let engine = model.values().engine();
+        let mut facts = vec![
+            ("the model's fingerprint".to_string(), file_hash(&self.model)?),
+            ("the engine".to_string(), format!("{} {}", engine.name(), engine.version())),
+            ("the explained output".to_string(), self.output_in_words()),
+            ("the preprocessing".to_string(), self.preprocessing_in_words()?),
+        ];
+        for (number, flow) in settings.flow.iter().enumerate() {
+            facts.push((format!("the fingerprint of flow {}", number + 1), file_hash(flow)?));
+        }
+        facts.extend(settings.data_in_words().map(|words| ("the background".to_string(), words)));
+        Ok(facts)
+    }
+}
+
+/// The fingerprint of a file.
+pub(crate) fn file_hash(file: &Path) -> Result<String> {
+    let bytes = std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+    Ok(fingerprint(&bytes))
 }
 
 /// A model that was loaded.

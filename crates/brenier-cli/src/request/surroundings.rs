@@ -1,14 +1,14 @@
 //! What methods need besides the model, as it was read: data, baselines, flows.
 
-use std::ops::Range;
 use std::path::{Path as FilePath, PathBuf};
 
 use anyhow::{Result, bail};
 use brenier::attribute::{Baseline, Context};
 use brenier::data::{Dataset, OpenOptions, Part};
 use brenier::flow::{NoisePredictor, OnnxFlow};
+use brenier::runs::explain::Inputs;
 use brenier::{OnnxPredictor, Score, ValuePredictor, VelocityField};
-use ndarray::{Array2, ArrayView2, s};
+use ndarray::{Array2, ArrayView2};
 
 use super::inputs;
 use super::methods::{MethodArgs, baseline};
@@ -28,9 +28,9 @@ impl Surroundings {
         networks: Networks,
         options: &OpenOptions,
         predictor: &ValuePredictor,
-        explained: ArrayView2<f64>,
+        explained: &dyn Inputs,
     ) -> Result<Surroundings> {
-        let count = explained.nrows();
+        let count = explained.count();
         // The same kind of data as the inputs, all of it.
         let options = OpenOptions { limit: None, part: Part::Train, ..options.clone() };
         let open = |path: &PathBuf| Dataset::open(path, &options);
@@ -58,8 +58,9 @@ impl Surroundings {
                 Network::Diffusion(network) => diffusion.insert(network).shape().to_vec(),
                 Network::Flow(flow) => {
                     let shape = flow.shape().to_vec();
-                    if shape.iter().product::<usize>() == explained.ncols() {
-                        expect_same_scale(&file, &flow, explained)?;
+                    if shape.iter().product::<usize>() == predictor.features() {
+                        let some = explained.rows(0..count.min(LOOKED_AT))?;
+                        expect_same_scale(&file, &flow, some.view())?;
                     }
                     flows.push(flow);
                     shape
@@ -77,27 +78,21 @@ impl Surroundings {
         Ok(Surroundings { background, baselines, flows, diffusion })
     }
 
-    /// What methods need for the inputs of this range.
-    pub(crate) fn context<'a>(
-        &'a self,
-        model: Option<&'a OnnxPredictor>,
-        part: &Range<usize>,
-    ) -> Context<'a> {
-        let baselines = self.baselines.as_ref().map(|rows| match rows.nrows() {
-            1 => rows.view(),
-            _ => rows.slice(s![part.clone(), ..]),
-        });
+    /// What methods need for all inputs.
+    pub(crate) fn context<'a>(&'a self, model: Option<&'a OnnxPredictor>) -> Context<'a> {
         Context {
             data: self.background.as_ref(),
-            baselines,
+            baselines: self.baselines.as_ref().map(|rows| rows.view()),
             flows: self.flows.iter().map(|flow| flow as &dyn VelocityField).collect(),
             diffusion: self.diffusion.as_ref(),
             model,
-            first_example: part.start,
+            first_example: 0,
         }
     }
 }
 
+/// Inputs whose scale is held against that of a flow's training data.
+const LOOKED_AT: usize = 256;
 /// Root mean square, in the flow's own units, above which inputs cannot be of the kind it was trained on: training
 /// data have about 1.
 const FAR: f64 = 20.0;

@@ -1,24 +1,23 @@
 //! Which scores are explained, as typed: words, numbers and names of classes.
 
 use anyhow::{Result, bail};
-use brenier::{Score, ValuePredictor, highest_first, nearest_name};
-use ndarray::Array2;
+use brenier::runs::explain::Targets;
+use brenier::{ValuePredictor, nearest_name};
 
-/// One target for each input: `predicted`, a class for all, or one each.
-pub(crate) fn targets(
+/// One target for each of so many inputs: `predicted`, a class for all, or one each.
+pub(crate) fn targets<'a>(
     text: &str,
-    predictor: &ValuePredictor,
+    predictor: &'a ValuePredictor,
     classes: &[String],
-    inputs: &Array2<f64>,
-) -> Result<Vec<usize>> {
-    let count = inputs.nrows();
+    count: usize,
+) -> Result<Targets<'a>> {
     if text == "predicted" {
-        return Ok(ranked(predictor, inputs)?.into_iter().map(|order| order[0]).collect());
+        return Ok(Targets::Highest { model: predictor, count: 1 });
     }
     let listed = listed(text, predictor, classes)?;
     match listed.as_slice() {
-        [one] => Ok(vec![*one; count]),
-        many if many.len() == count => Ok(listed),
+        [_] => Ok(Targets::Same(listed)),
+        many if many.len() == count => Ok(Targets::Each(listed)),
         many => bail!(
             "{} targets are given for {count} inputs\nhint: give one, or one for each; --targets explains several \
              for every input",
@@ -27,18 +26,14 @@ pub(crate) fn targets(
     }
 }
 
-/// Several targets for every input: `all`, the highest so many (`top3`), or these classes. One list for each round,
-/// with a target for each input.
-pub(crate) fn several_targets(
+/// Several targets for every input: `all`, the highest so many (`top3`), or these classes.
+pub(crate) fn several_targets<'a>(
     text: &str,
-    predictor: &ValuePredictor,
+    predictor: &'a ValuePredictor,
     classes: &[String],
-    inputs: &Array2<f64>,
-) -> Result<Vec<Vec<usize>>> {
-    let count = inputs.nrows();
-    let for_all = |target: usize| vec![target; count];
+) -> Result<Targets<'a>> {
     if text == "all" {
-        return Ok((0..predictor.outputs()).map(for_all).collect());
+        return Ok(Targets::Same((0..predictor.outputs()).collect()));
     }
     if let Some(best) = text.strip_prefix("top").and_then(|number| number.parse::<usize>().ok()) {
         if best == 0 || best > predictor.outputs() {
@@ -47,8 +42,7 @@ pub(crate) fn several_targets(
                 predictor.outputs()
             );
         }
-        let orders = ranked(predictor, inputs)?;
-        return Ok((0..best).map(|k| orders.iter().map(|order| order[k]).collect()).collect());
+        return Ok(Targets::Highest { model: predictor, count: best });
     }
     let listed = listed(text, predictor, classes)?;
     for (i, target) in listed.iter().enumerate() {
@@ -56,16 +50,7 @@ pub(crate) fn several_targets(
             bail!("target {target} is given twice");
         }
     }
-    Ok(listed.into_iter().map(for_all).collect())
-}
-
-/// The outputs of every input, the highest score first.
-fn ranked(predictor: &ValuePredictor, inputs: &Array2<f64>) -> Result<Vec<Vec<usize>>> {
-    let shape: Vec<usize> =
-        std::iter::once(inputs.nrows()).chain(Score::shape(predictor).iter().copied()).collect();
-    let batch = inputs.mapv(|v| v as f32).into_shape_with_order(shape)?;
-    let scores = predictor.scores(batch.view())?;
-    Ok(scores.rows().into_iter().map(|row| highest_first(&row.to_vec())).collect())
+    Ok(Targets::Same(listed))
 }
 
 /// Classes with commas between; a name may hold commas itself where it stands alone.

@@ -20,7 +20,6 @@ use crate::engine_args::EngineArgs;
 use crate::output::{print_data, print_progress};
 use crate::progress::{RunProgress, StopKey};
 use crate::request::{Loaded, MethodArgs, ModelArgs, Networks, Sources, Surroundings, targets};
-use crate::verbs::explain::file_hash;
 use crate::verbs::report::SHOWN;
 
 /// Methods by metrics, for a model and data of your own
@@ -101,9 +100,10 @@ pub(crate) fn run(args: &Evaluate) -> Result<()> {
         bail!("-n is 0\nhint: 200 examples give intervals that tell methods apart");
     }
     let chosen = draw_examples(sources.len(), args.examples, args.settings.seed);
-    let inputs = sources.rows(&chosen)?.rows;
+    let inputs = sources.some(&chosen)?;
     let targets = args.targets(&model, sources.len(), &inputs, &chosen)?;
-    let surroundings = Surroundings::read(&args.settings, networks, &options, model.values(), inputs.view())?;
+    let surroundings =
+        Surroundings::read(&args.settings, networks, &options, model.values(), &inputs.view())?;
     let truth = args
         .metrics
         .truth
@@ -115,7 +115,7 @@ pub(crate) fn run(args: &Evaluate) -> Result<()> {
         score: model.score(),
         inputs: inputs.view(),
         targets: &targets,
-        context: surroundings.context(model.with_gradients(), &(0..inputs.nrows())),
+        context: surroundings.context(model.with_gradients()),
         truth: truth.as_ref().map(|mask| mask.view()),
         metrics: &metrics,
     };
@@ -126,7 +126,9 @@ pub(crate) fn run(args: &Evaluate) -> Result<()> {
     };
     let mut progress = RunProgress::new(StopKey::listen()?);
     let table =
-        evaluation.run(&methods, &store, &args.made_from(&model)?, &mut |done| progress.evaluated(done))?;
+        evaluation.run(&methods, &store, &args.model.made_from(&model, &args.settings)?, &mut |done| {
+            progress.evaluated(done)
+        })?;
     let Some(table) = table else { return stopped(args.output.as_deref()) };
     if let Some(folder) = &args.output {
         write_files(args, folder, &table)?;
@@ -165,30 +167,13 @@ impl Evaluate {
     ) -> Result<Vec<usize>> {
         let classes = self.model.class_names(model.values())?;
         let listed: Vec<&str> = self.target.split(',').collect();
-        match listed.len() {
-            1 => targets(&self.target, model.values(), &classes, inputs),
-            many if many == total => {
-                let picked: Vec<&str> = chosen.iter().map(|&row| listed[row]).collect();
-                targets(&picked.join(","), model.values(), &classes, inputs)
-            }
+        let text = match listed.len() {
+            1 => self.target.clone(),
+            many if many == total => chosen.iter().map(|&row| listed[row]).collect::<Vec<_>>().join(","),
             many => bail!("{many} targets are given for {total} examples\nhint: give one, or one for each"),
-        }
-    }
-
-    /// What the numbers depend on besides inputs, targets, methods and metrics.
-    fn made_from(&self, model: &Loaded) -> Result<Vec<(String, String)>> {
-        let engine = model.values().engine();
-        let mut facts = vec![
-            ("the model's fingerprint".to_string(), file_hash(&self.model.model)?),
-            ("the engine".to_string(), format!("{} {}", engine.name(), engine.version())),
-            ("the explained output".to_string(), self.model.output_in_words()),
-            ("the preprocessing".to_string(), self.model.preprocessing_in_words()?),
-        ];
-        for (number, flow) in self.settings.flow.iter().enumerate() {
-            facts.push((format!("the fingerprint of flow {}", number + 1), file_hash(flow)?));
-        }
-        facts.extend(self.settings.data_in_words().map(|words| ("the background".to_string(), words)));
-        Ok(facts)
+        };
+        let targets = targets(&text, model.values(), &classes, inputs.nrows())?;
+        Ok(targets.of(inputs.view(), 0..inputs.nrows())?.concat())
     }
 }
 

@@ -1,18 +1,17 @@
 //! `brenier explain`: credit for a model's score, by one method or by several.
 
 mod page;
-mod parts;
 mod paths;
 mod table;
 mod work;
 
-use std::path::{Path as FilePath, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::{Context as _, Result, bail};
-use brenier::attribute::{Frames, Method};
+use anyhow::Result;
+use brenier::attribute::Method;
 use brenier::data::OpenOptions;
-use brenier::report::{HeatMapGround, Report, save_explanations, save_heat_maps, save_stills};
-use brenier::{Explanation, ValuePredictor, fingerprint, fingerprint_row};
+use brenier::report::Report;
+use brenier::runs::explain::{Provenance, Question, Way};
 use clap::Args;
 
 use self::paths::given_paths;
@@ -21,9 +20,10 @@ use crate::data_args::{DataArgs, DataPart};
 use crate::engine_args::EngineArgs;
 use crate::output::{Format, print_data, print_progress};
 use crate::request::{
-    Inputs, Loaded, MethodArgs, ModelArgs, Networks, Surroundings, read_inputs, several_targets, targets,
+    Loaded, MethodArgs, ModelArgs, Networks, Sources, Surroundings, file_hash, several_targets, targets,
     with_methods,
 };
+use crate::verbs::report::SHOWN;
 
 /// Credit of every feature for a model's score
 #[derive(Debug, Args)]
@@ -91,24 +91,11 @@ pub(crate) struct Explain {
 /// Explanations that are printed one by one although they are in files too.
 const LINES: usize = 24;
 
-/// What one method gave.
-struct Run {
-    name: String,
-    explanations: Vec<Explanation>,
-    /// Stills of the paths, for the report.
-    stills: Vec<Option<Frames>>,
-}
-
 pub(crate) fn run(args: &Explain) -> Result<()> {
     let followed = !args.settings.flow.is_empty() || args.traces.is_some();
     let default = [if followed { "transport" } else { "ig" }.to_string()];
     let names = if args.method.is_empty() { &default[..] } else { &args.method };
     let methods = args.settings.methods(names, args.traces.is_some(), &[])?;
-    for name in methods.iter().map(Method::name) {
-        if let Some(folder) = folder(args, &name, methods.len()) {
-            refuse_to_overwrite(&folder, args.force)?;
-        }
-    }
     let options = OpenOptions { part: args.part.into(), ..args.data_args.options() };
     let needs_gradients = args.path.is_some() || methods.iter().any(Method::needs_gradients);
     let networks = Networks::load(&args.settings.flow, &args.engine);
@@ -118,68 +105,47 @@ pub(crate) fn run(args: &Explain) -> Result<()> {
     }
     let classes = args.model.class_names(model.values())?;
     let options = OpenOptions { columns: model.columns(), ..options };
-    let Inputs { rows: inputs, names, features } = read_inputs(&args.inputs, &options, model.values())?;
-    let rounds = match &args.targets {
-        Some(several) => several_targets(several, model.values(), &classes, &inputs)?,
-        None => vec![targets(&args.target, model.values(), &classes, &inputs)?],
+    let inputs = Sources::open(&args.inputs, &options, model.values())?;
+    let targets = match &args.targets {
+        Some(several) => several_targets(several, model.values(), &classes)?,
+        None => targets(&args.target, model.values(), &classes, inputs.len())?,
     };
-    let surroundings = Surroundings::read(&args.settings, networks, &options, model.values(), inputs.view())?;
-    let stills = args.output.is_some() && model.with_gradients().is_some();
-    let work = Work { model: &model, surroundings: &surroundings, inputs: &inputs, rounds: &rounds, stills };
-    let mut runs = Vec::with_capacity(methods.len());
-    for method in &methods {
-        let name = method.name();
-        let folder = folder(args, &name, methods.len());
-        let given = given_paths(args, method, &inputs)?;
-        let (mut explanations, stills): (Vec<_>, Vec<_>) =
-            work.explain(method, given, folder.as_deref())?.into_iter().unzip();
-        sign(args, method, model.values(), &names, &mut explanations)?;
-        if let Some(folder) = folder {
-            save_explanations(&folder, &explanations)?;
-            save_stills(&folder, &stills)?;
-            print_progress(&format!("wrote {}", folder.join("explanations.npz").display()));
-            print_progress(&format!("wrote {}", folder.join("explanations.jsonl").display()));
-        }
-        runs.push(Run { name, explanations, stills });
+    let surroundings = Surroundings::read(&args.settings, networks, &options, model.values(), &inputs)?;
+    let shown = if args.output.is_some() && model.with_gradients().is_some() { SHOWN } else { 0 };
+    let question = Question {
+        score: model.score(),
+        inputs: &inputs,
+        targets,
+        context: surroundings.context(model.with_gradients()),
+        stills: shown,
+        provenance: provenance(args, &model)?,
+    };
+    let mut work = Work::new(args, &question, &model)?;
+    let folders: Vec<(String, PathBuf)> = methods
+        .iter()
+        .filter_map(|method| Some((method.name(), folder(args, &method.name(), methods.len())?)))
+        .collect();
+    let given =
+        methods.iter().map(|method| given_paths(args, method, inputs.len())).collect::<Result<Vec<_>>>()?;
+    let ways: Vec<Way> = methods
+        .iter()
+        .zip(&given)
+        .map(|(method, given)| given.as_ref().map_or(Way::Method(method), |given| given.way()))
+        .collect();
+    // What would be refused is refused before the first method has run.
+    for (way, (_, folder)) in ways.iter().zip(&folders) {
+        work.check(way, folder)?;
     }
-    let lines: usize = runs.iter().map(|run| run.explanations.len()).sum();
-    let printed = match args.format {
-        Format::Text if args.output.is_some() && lines > LINES => format!(
-            "{}\na certificate for each explanation is in explanations.jsonl, and in the report\n",
-            table::by_method(&runs)?
-        ),
-        Format::Text => table::text(&runs, &classes)?,
-        Format::Json => {
-            let certificates: Vec<_> =
-                runs.iter().flat_map(|run| &run.explanations).map(|e| &e.certificate).collect();
-            format!("{}\n", serde_json::to_string(&certificates)?)
-        }
-    };
+    for (i, way) in ways.iter().enumerate() {
+        work.explain(way, folders.get(i).map(|(_, folder)| folder.as_path()))?;
+    }
+    let printed = work.printed(&classes)?;
     if let Some(folder) = &args.output {
-        if model.score().shape().len() == 3 {
-            write_heat_maps(&folder.join("heatmaps"), &runs, names.len(), args.overlay)?;
-        }
-        let file = folder.join("report.html");
-        let report = Report { features, classes, ..Report::default() };
-        let report = page::report(args, runs, names.len(), report).with_metrics_in(folder)?;
-        report.save_description(folder)?;
-        report.save(&file)?;
-        print_progress(&format!("wrote {}", file.display()));
+        let report = Report { features: inputs.features(), classes, ..Report::default() };
+        let about = (&question.provenance, report);
+        page::draw(args, folder, &folders, inputs.len(), question.score, about)?;
     }
     print_data(&printed)
-}
-
-/// A picture for each example, method and target; those of one example by one rule for the scale.
-fn write_heat_maps(folder: &FilePath, runs: &[Run], examples: usize, overlay: bool) -> Result<()> {
-    let ground = if overlay { HeatMapGround::Input } else { HeatMapGround::Paper };
-    let mut count = 0;
-    for example in 0..examples {
-        let all = runs.iter().flat_map(|run| &run.explanations);
-        let of_it: Vec<&Explanation> = all.filter(|e| e.certificate.example == example).collect();
-        count += save_heat_maps(folder, &of_it, ground)?.len();
-    }
-    print_progress(&format!("wrote {count} heat maps into {}", folder.display()));
-    Ok(())
 }
 
 /// One method writes into the folder itself, several into a folder each.
@@ -187,43 +153,13 @@ fn folder(args: &Explain, name: &str, methods: usize) -> Option<PathBuf> {
     args.output.as_ref().map(|folder| if methods == 1 { folder.clone() } else { folder.join(name) })
 }
 
-/// Writes into the certificates what the result was made from.
-fn sign(
-    args: &Explain,
-    method: &Method,
-    predictor: &ValuePredictor,
-    names: &[String],
-    explanations: &mut [Explanation],
-) -> Result<()> {
-    let model_hash = file_hash(&args.model.model)?;
-    let flow_hash = match (method, args.settings.flow.as_slice()) {
-        (Method::Transport(_) | Method::Ddim(_), [_, ..]) => {
-            Some(args.settings.flow.iter().map(|file| file_hash(file)).collect::<Result<Vec<_>>>()?.join(","))
-        }
-        _ => None,
-    };
-    let engine = format!("{} {}", predictor.engine().name(), predictor.engine().version());
-    for explanation in explanations {
-        let certificate = &mut explanation.certificate;
-        certificate.engine = Some(engine.clone());
-        certificate.model_hash = Some(model_hash.clone());
-        certificate.flow_hash.clone_from(&flow_hash);
-        certificate.input_hash = Some(fingerprint_row(explanation.input.view()));
-        certificate.name = names.get(certificate.example).cloned();
-    }
-    Ok(())
-}
-
-/// The fingerprint of a file.
-pub(crate) fn file_hash(file: &FilePath) -> Result<String> {
-    let bytes = std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
-    Ok(fingerprint(&bytes))
-}
-
-fn refuse_to_overwrite(folder: &FilePath, force: bool) -> Result<()> {
-    let file = folder.join("explanations.npz");
-    if file.exists() && !force {
-        bail!("{} exists already\nhint: choose another folder, or replace it with --force", file.display());
-    }
-    Ok(())
+/// What the results are made from.
+fn provenance(args: &Explain, model: &Loaded) -> Result<Provenance> {
+    let engine = model.values().engine();
+    let flows = args.settings.flow.iter().map(|file| file_hash(file)).collect::<Result<Vec<_>>>()?;
+    Ok(Provenance {
+        engine: Some(format!("{} {}", engine.name(), engine.version())),
+        model: Some(file_hash(&args.model.model)?),
+        flows: (!flows.is_empty()).then(|| flows.join(",")),
+    })
 }

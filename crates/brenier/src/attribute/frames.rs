@@ -5,9 +5,10 @@
 //! ```
 //!
 //! To be looked at, not to be reported: the credit of an explanation is integrated to a tolerance, this one on a
-//! fixed grid.
+//! fixed grid. So that a page does not show two sums, what the grid missed is shared out over the way:
+//! [`Frames::ending_at`].
 
-use ndarray::{Array1, Array2, Axis};
+use ndarray::{Array1, Array2, ArrayView1, Axis};
 
 use super::rows::MICRO_BATCH;
 use crate::path::{Path, grid_time, stack_rows};
@@ -27,6 +28,31 @@ pub struct Frames {
     pub credit: Array2<f64>,
     /// The same, of all features together.
     pub sums: Array1<f64>,
+}
+
+impl Frames {
+    /// The same stills, with the credit of an explanation at the end. What the grid missed of a feature's credit is
+    /// added along the way in proportion to how much credit the feature has gained and lost so far.
+    pub fn ending_at(mut self, values: ArrayView1<f64>) -> Frames {
+        let last = self.credit.nrows() - 1;
+        for (feature, &value) in values.iter().enumerate() {
+            let mut column = self.credit.column_mut(feature);
+            let missed = value - column[last];
+            let moved: Vec<f64> = (1..=last).map(|k| (column[k] - column[k - 1]).abs()).collect();
+            let whole: f64 = moved.iter().sum();
+            let mut so_far = 0.0;
+            for k in 1..=last {
+                so_far += moved[k - 1];
+                let share = if whole > 0.0 { so_far / whole } else { k as f64 / last as f64 };
+                column[k] += share * missed;
+            }
+            column[last] = value;
+        }
+        self.sums = self.credit.sum_axis(Axis(1));
+        // In the order in which the certificate sums.
+        self.sums[last] = values.sum();
+        self
+    }
 }
 
 /// Stills of a path at `pieces + 1` equal times. Costs `2 pieces` gradients and `pieces + 1` scores.
@@ -83,6 +109,12 @@ mod tests {
             assert!((found.scores[k] - (4.0 * t * t + 3.0 * t)).abs() < 1e-12);
         }
         assert_eq!(found.states.row(40), array![2.0, 1.0]);
+        // The end is what the explanation says, and the way there stays close to what was found.
+        let ended = found.clone().ending_at(array![4.1, 2.9].view());
+        assert_eq!(ended.credit.row(40), array![4.1, 2.9]);
+        assert_eq!(ended.sums[40], 7.0);
+        assert_eq!(ended.credit.row(0), found.credit.row(0));
+        assert!((ended.credit[[20, 0]] - (1.0 + 0.25 * 0.1)).abs() < 1e-12);
         assert!(frames(&score, &line, 0, 0).is_err());
     }
 }

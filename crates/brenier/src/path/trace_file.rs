@@ -1,13 +1,14 @@
 //! Traces in a file: an input's way through a flow serves every model and target, so it is worth keeping.
 
 use std::fs::File;
-use std::path::Path as FilePath;
+use std::path::{Path as FilePath, PathBuf};
 
 use ndarray::{Array1, Array2, Axis, concatenate, s};
 use ndarray_npy::NpzReader;
 
 use super::{PathEvidence, Trace, Trajectory};
-use crate::whole_file::{Packing, write_arrays};
+use crate::npz::{self, Whole};
+use crate::whole_file::{Failure, Packing, write_arrays};
 use crate::{Error, Result};
 
 /// Saves traces in one npz file that numpy reads.
@@ -42,6 +43,30 @@ pub fn save_traces(file: &FilePath, traces: &[Trace]) -> Result<()> {
         npz.add_array("evidence", &Array1::from(serde_json::to_vec(&evidence)?))?;
         Ok(())
     })
+}
+
+/// Joins files of traces into one, in their order. What is in memory at a time is a few numbers for each trace.
+pub(crate) fn join_traces(parts: &[PathBuf], into: &FilePath) -> Result<()> {
+    let mut offsets = vec![0_u64];
+    let mut evidence: Vec<(PathEvidence, usize)> = Vec::new();
+    for part in parts {
+        let mut read = || -> std::result::Result<(), Failure> {
+            let mut npz = NpzReader::new(File::open(part)?)?;
+            let own: Array1<u64> = npz.by_name("offsets")?;
+            let first = offsets.last().copied().unwrap_or(0);
+            offsets.extend(own.iter().skip(1).map(|offset| first + offset));
+            let text: Array1<u8> = npz.by_name("evidence")?;
+            evidence.extend(serde_json::from_slice::<Vec<_>>(&text.to_vec())?);
+            Ok(())
+        };
+        read().map_err(|source| Error::Read { path: part.clone(), source })?;
+    }
+    let whole = || -> std::result::Result<[Whole; 2], Failure> {
+        let text = serde_json::to_vec(&evidence)?;
+        Ok([Whole::new("offsets", &Array1::from(offsets))?, Whole::new("evidence", &Array1::from(text))?])
+    };
+    let whole = whole().map_err(|source| Error::Write { path: into.to_owned(), source })?;
+    npz::join(parts, &whole, Packing::Plain, into)
 }
 
 /// Loads what [`save_traces`] saved, to the bit.

@@ -2,26 +2,19 @@
 //!
 //! - `report.json`: title, facts, names of features and classes, the table of metrics;
 //! - `explanations.npz` and `.jsonl`, in the folder itself or in a folder for each method;
-//! - `stills.npz` beside them: the paths as pictures, rounded to 65,536 steps. `rows` says which
-//!   explanations they belong to; `times`, `scores` and `sums` are `[stills, frames]`, `states` and `credit`
-//!   `[stills, frames, features]` in steps between the two numbers of `state_range` and `credit_range`.
+//! - `stills.npz` beside them: the paths as pictures.
 
-use std::fs::File;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use ndarray::{Array1, Array2, Array3, ArrayD, Axis, Ix1, Ix2, Ix3, OwnedRepr};
-use ndarray_npy::{NpzReader, ReadableElement};
-
+use super::explanations::{ARRAYS, ExplanationReader};
 use super::page::{Report, ReportExample};
-use super::steps::{from_steps, steps, wide};
-use crate::attribute::{Certificate, Explanation, Frames};
+use super::stills::{STILLS, load_stills};
+use crate::attribute::{Explanation, Frames};
 use crate::error::{Error, Result};
-use crate::whole_file::{Failure, Packing, make_folder, write_arrays, write_whole};
+use crate::whole_file::{Failure, make_folder, write_whole};
 
 const DESCRIPTION: &str = "report.json";
-const ARRAYS: &str = "explanations.npz";
-const CERTIFICATES: &str = "explanations.jsonl";
-const STILLS: &str = "stills.npz";
 
 impl Report {
     /// Writes `report.json`: what the explanations beside it do not say. Names and metrics that are there already stay
@@ -66,16 +59,18 @@ impl Report {
         };
         let mut all = Vec::new();
         for part in parts(folder, &report.parts)? {
-            let explanations = load_explanations(&part)?;
-            let mut stills: Vec<Option<Frames>> = vec![None; explanations.len()];
-            if part.join(STILLS).exists() {
-                for (row, frames) in load_stills(&part)? {
-                    if let Some(place) = stills.get_mut(row) {
-                        *place = Some(frames);
-                    }
+            let mut stills: BTreeMap<usize, Frames> = match part.join(STILLS).exists() {
+                true => load_stills(&part)?.into_iter().collect(),
+                false => BTreeMap::new(),
+            };
+            // Examples come in order: those behind the last that is shown are not read.
+            for (row, explanation) in ExplanationReader::open(&part)?.enumerate() {
+                let explanation = explanation?;
+                if explanation.certificate.example >= limit && !all.is_empty() {
+                    break;
                 }
+                all.push((explanation, stills.remove(&row)));
             }
-            all.extend(explanations.into_iter().zip(stills));
         }
         if all.is_empty() && report.metrics.is_none() {
             return Err(Error::NoExplanations { folder: folder.to_owned() });
@@ -128,146 +123,7 @@ fn parts(folder: &Path, order: &[String]) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// The explanations that were saved in a folder.
-pub fn load_explanations(folder: &Path) -> Result<Vec<Explanation>> {
-    let certificates: Vec<Certificate> = read(&folder.join(CERTIFICATES), |path| {
-        let text = std::fs::read_to_string(path)?;
-        text.lines().map(|line| Ok(serde_json::from_str(line)?)).collect()
-    })?;
-    read(&folder.join(ARRAYS), |path| {
-        let mut npz = NpzReader::new(File::open(path)?)?;
-        let names = npz.names()?;
-        let mut array = |name: &str| -> std::result::Result<Option<ArrayD<f64>>, Failure> {
-            let there = names.iter().any(|n| n.trim_end_matches(".npy") == name);
-            Ok(there.then(|| npz.by_name(name)).transpose()?)
-        };
-        let missing = |name: &str| format!("it has no array '{name}'");
-        let values = array("values")?.ok_or_else(|| missing("values"))?;
-        let inputs = array("inputs")?.ok_or_else(|| missing("inputs"))?;
-        let (references, errors) = (array("references")?, array("standard_errors")?);
-        let rows = certificates.len();
-        let others = [Some(&inputs), references.as_ref(), errors.as_ref()];
-        if values.ndim() == 0
-            || values.shape()[0] != rows
-            || others.iter().flatten().any(|other| other.shape() != values.shape())
-        {
-            return Err(format!(
-                "its arrays are not of one shape with a row for each of {rows} certificates"
-            )
-            .into());
-        }
-        let row = |array: &ArrayD<f64>, i: usize| -> Array1<f64> {
-            array.index_axis(Axis(0), i).iter().copied().collect()
-        };
-        let explanation = |(i, certificate): (usize, Certificate)| Explanation {
-            values: row(&values, i),
-            shape: values.shape()[1..].to_vec(),
-            reference: references.as_ref().map(|array| row(array, i)),
-            input: row(&inputs, i),
-            standard_errors: errors.as_ref().map(|array| row(array, i)),
-            certificate,
-        };
-        Ok(certificates.into_iter().enumerate().map(explanation).collect())
-    })
-}
-
-/// Writes stills of the paths of explanations, by their place among them. Writes nothing where there are none.
-pub fn save_stills(folder: &Path, stills: &[Option<Frames>]) -> Result<()> {
-    let there: Vec<(usize, &Frames)> =
-        stills.iter().enumerate().filter_map(|(row, still)| Some((row, still.as_ref()?))).collect();
-    let Some((_, first)) = there.first() else { return Ok(()) };
-    let (frames, features) = first.states.dim();
-    let count = there.len();
-    let rows: Array1<i64> = there.iter().map(|(row, _)| *row as i64).collect();
-    let mut times = Array2::zeros((count, frames));
-    let mut scores = Array2::zeros((count, frames));
-    let mut sums = Array2::zeros((count, frames));
-    let mut states: (Array3<u16>, Array2<f64>) =
-        (Array3::zeros((count, frames, features)), Array2::zeros((count, 2)));
-    let mut credit = states.clone();
-    for (k, (_, still)) in there.iter().enumerate() {
-        crate::error::expect_shape("stills to be saved together", &[frames, features], still.states.shape())?;
-        times.row_mut(k).assign(&Array1::from(still.times.clone()));
-        scores.row_mut(k).assign(&still.scores);
-        sums.row_mut(k).assign(&still.sums);
-        for (from, into) in [(&still.states, &mut states), (&still.credit, &mut credit)] {
-            let flat: Array1<f64> = from.iter().copied().collect();
-            let found = steps(flat.view(), 2)?;
-            into.0
-                .index_axis_mut(Axis(0), k)
-                .iter_mut()
-                .zip(wide(&found.data))
-                .for_each(|(place, step)| *place = step);
-            into.1.row_mut(k).assign(&ndarray::array![found.low, found.high]);
-        }
-    }
-    make_folder(folder)?;
-    write_arrays(&folder.join(STILLS), Packing::Compressed, |npz| {
-        npz.add_array("rows", &rows)?;
-        npz.add_array("times", &times)?;
-        npz.add_array("scores", &scores)?;
-        npz.add_array("sums", &sums)?;
-        for (name, (bytes, range)) in [("state", &states), ("credit", &credit)] {
-            npz.add_array(if name == "state" { "states" } else { "credit" }, bytes)?;
-            npz.add_array(format!("{name}_range"), range)?;
-        }
-        Ok(())
-    })
-}
-
-/// Stills that were saved, with the places of their explanations.
-fn load_stills(folder: &Path) -> Result<Vec<(usize, Frames)>> {
-    read(&folder.join(STILLS), |path| {
-        let mut npz = NpzReader::new(File::open(path)?)?;
-        let rows = array::<i64, Ix1>(&mut npz, "rows")?;
-        let times = array::<f64, Ix2>(&mut npz, "times")?;
-        let scores = array::<f64, Ix2>(&mut npz, "scores")?;
-        let sums = array::<f64, Ix2>(&mut npz, "sums")?;
-        let mut quantised = |name: &str, range: &str| -> std::result::Result<Vec<Array2<f64>>, Failure> {
-            let bytes = array::<u16, Ix3>(&mut npz, name)?;
-            let range = array::<f64, Ix2>(&mut npz, range)?;
-            if bytes.dim().0 != rows.len() || bytes.dim().1 != times.ncols() || range.dim() != (rows.len(), 2)
-            {
-                return Err(format!("its array '{name}' does not fit the others").into());
-            }
-            let one = |(k, still): (usize, ndarray::ArrayView2<u16>)| {
-                from_steps(still.iter().copied(), range[[k, 0]], range[[k, 1]])
-                    .into_shape_with_order(still.dim())
-            };
-            Ok(bytes.outer_iter().enumerate().map(one).collect::<std::result::Result<_, _>>()?)
-        };
-        let states = quantised("states", "state_range")?;
-        let credit = quantised("credit", "credit_range")?;
-        if times.dim() != (rows.len(), times.ncols())
-            || scores.dim() != times.dim()
-            || sums.dim() != times.dim()
-        {
-            return Err("its times and scores do not fit".into());
-        }
-        let pairs = states.into_iter().zip(credit).enumerate();
-        Ok(pairs
-            .map(|(k, (states, credit))| {
-                let frames = Frames {
-                    times: times.row(k).to_vec(),
-                    states,
-                    scores: scores.row(k).to_owned(),
-                    sums: sums.row(k).to_owned(),
-                    credit,
-                };
-                (rows[k].max(0) as usize, frames)
-            })
-            .collect())
-    })
-}
-
-fn array<T: ReadableElement, D: ndarray::Dimension>(
-    npz: &mut NpzReader<File>,
-    name: &str,
-) -> std::result::Result<ndarray::Array<T, D>, Failure> {
-    Ok(npz.by_name::<OwnedRepr<T>, D>(name)?)
-}
-
-fn read<T>(path: &Path, how: impl FnOnce(&Path) -> std::result::Result<T, Failure>) -> Result<T> {
+pub(super) fn read<T>(path: &Path, how: impl FnOnce(&Path) -> std::result::Result<T, Failure>) -> Result<T> {
     how(path).map_err(|source| Error::Read { path: path.to_owned(), source })
 }
 
@@ -275,7 +131,7 @@ fn read<T>(path: &Path, how: impl FnOnce(&Path) -> std::result::Result<T, Failur
 mod tests {
     use super::*;
     use crate::attribute::frames;
-    use crate::report::{ReportTable, save_explanations};
+    use crate::report::{ReportTable, save_explanations, save_stills};
     use crate::{Line, PathIntegral, Rule, ScoreFn};
     use ndarray::array;
 
@@ -291,7 +147,7 @@ mod tests {
         assert!(Report::open(folder.path(), 9).unwrap_err().to_string().contains("no explanations"));
         let part = folder.path().join("ig");
         save_explanations(&part, &[made.clone(), made.clone()]).unwrap();
-        save_stills(&part, &[None, Some(still.clone())]).unwrap();
+        save_stills(&part, 0, &[None, Some(still.clone())]).unwrap();
         let mut other = made.clone();
         other.certificate.method = "gradient".to_string();
         save_explanations(&folder.path().join("gradient"), std::slice::from_ref(&other)).unwrap();

@@ -1,12 +1,28 @@
-//! `report.html` of an explain run.
+//! What is drawn of an explain run: `report.html`, and a heat map for each explanation of an image.
 
-use brenier::report::Report;
+use std::path::{Path, PathBuf};
 
-use super::{Explain, Run};
+use anyhow::Result;
+use brenier::report::{ExplanationReader, HeatMapGround, Report, save_heat_maps};
+use brenier::runs::explain::Provenance;
+use brenier::{Explanation, Score};
+
+use super::Explain;
+use crate::output::print_progress;
 use crate::verbs::report::SHOWN;
 
-/// The report of all methods together.
-pub(super) fn report(args: &Explain, runs: Vec<Run>, inputs: usize, report: Report) -> Report {
+/// Draws everything from what is saved: the folders of the methods, by their names.
+pub(super) fn draw(
+    args: &Explain,
+    folder: &Path,
+    parts: &[(String, PathBuf)],
+    inputs: usize,
+    score: &dyn Score,
+    (provenance, report): (&Provenance, Report),
+) -> Result<()> {
+    if score.shape().len() == 3 {
+        heat_maps(&folder.join("heatmaps"), parts, args.overlay)?;
+    }
     let mut facts = vec![
         ("model".to_string(), args.model.model.display().to_string()),
         ("inputs".to_string(), inputs.to_string()),
@@ -17,19 +33,42 @@ pub(super) fn report(args: &Explain, runs: Vec<Run>, inputs: usize, report: Repo
     if inputs > SHOWN {
         facts.push(("shown".to_string(), format!("the first {SHOWN}")));
     }
-    let first = runs.first().and_then(|run| run.explanations.first());
-    if let Some(certificate) = first.map(|e| &e.certificate) {
-        facts.extend(certificate.engine.iter().map(|engine| ("engine".to_string(), engine.clone())));
-        facts.push(("version".to_string(), format!("brenier {}", certificate.version)));
-        facts.extend(certificate.model_hash.iter().map(|hash| ("model hash".to_string(), hash.clone())));
-    }
+    facts.extend(provenance.engine.iter().map(|engine| ("engine".to_string(), engine.clone())));
+    facts.push(("version".to_string(), format!("brenier {}", env!("CARGO_PKG_VERSION"))));
+    facts.extend(provenance.model.iter().map(|hash| ("model hash".to_string(), hash.clone())));
     let title = format!("Explanations of {}", args.model.model.display());
-    let parts = runs.iter().map(|run| run.name.clone()).collect();
-    let mut report = Report { title, facts, parts, ..report };
-    let shown = runs.into_iter().flat_map(|run| {
-        let stills = run.stills.into_iter().chain(std::iter::repeat(None));
-        run.explanations.into_iter().zip(stills)
-    });
-    report.show(shown.collect(), SHOWN);
-    report
+    let parts = parts.iter().map(|(name, _)| name.clone()).collect();
+    Report { title, facts, parts, ..report }.save_description(folder)?;
+    let file = folder.join("report.html");
+    Report::open(folder, SHOWN)?.save(&file)?;
+    print_progress(&format!("wrote {}", file.display()));
+    Ok(())
+}
+
+/// A picture for each example, method and target; those of one example by one rule for the scale.
+fn heat_maps(folder: &Path, parts: &[(String, PathBuf)], overlay: bool) -> Result<()> {
+    let ground = if overlay { HeatMapGround::Input } else { HeatMapGround::Paper };
+    let mut readers = Vec::with_capacity(parts.len());
+    for (_, part) in parts {
+        readers.push(ExplanationReader::open(part)?.peekable());
+    }
+    let mut count = 0;
+    for example in 0.. {
+        let mut of_it: Vec<Explanation> = Vec::new();
+        for reader in &mut readers {
+            let here = |next: &brenier::Result<Explanation>| match next {
+                Ok(explanation) => explanation.certificate.example == example,
+                Err(_) => true,
+            };
+            while let Some(explanation) = reader.next_if(here) {
+                of_it.push(explanation?);
+            }
+        }
+        if of_it.is_empty() {
+            break;
+        }
+        count += save_heat_maps(folder, &of_it.iter().collect::<Vec<_>>(), ground)?.len();
+    }
+    print_progress(&format!("wrote {count} heat maps into {}", folder.display()));
+    Ok(())
 }

@@ -3,20 +3,89 @@
 use std::fmt::Write;
 
 use anyhow::Result;
-use brenier::Verdict;
+use brenier::{Certificate, Verdict};
 
-use super::Run;
+/// What is said of one method: a few numbers for each explanation.
+pub(super) struct Summary {
+    pub(super) method: String,
+    residuals: Vec<f64>,
+    gradients: usize,
+    warned: usize,
+    first_reason: Option<String>,
+    pub(super) explanations: usize,
+    /// The lines, as long as there are few enough to be printed.
+    lines: Vec<Line>,
+    most_lines: usize,
+}
+
+struct Line {
+    example: usize,
+    target: usize,
+    score: f64,
+    reference: Option<f64>,
+    credit: Option<f64>,
+    residual: Option<f64>,
+    gradients: usize,
+    scores: usize,
+    verdict: String,
+}
+
+impl Summary {
+    /// Of a method, with so many lines at most.
+    pub(super) fn new(method: String, most_lines: usize) -> Summary {
+        Summary {
+            method,
+            residuals: Vec::new(),
+            gradients: 0,
+            warned: 0,
+            first_reason: None,
+            explanations: 0,
+            lines: Vec::new(),
+            most_lines,
+        }
+    }
+
+    pub(super) fn add(&mut self, certificates: &[Certificate]) {
+        for c in certificates {
+            let verdict = match &c.verdict {
+                Verdict::Pass => "pass".to_string(),
+                Verdict::Warn { reasons } => {
+                    self.warned += 1;
+                    self.first_reason = self.first_reason.take().or_else(|| reasons.first().cloned());
+                    format!("warn: {}", reasons.join("; "))
+                }
+            };
+            let residual = c.completeness.and_then(|c| c.relative_residual);
+            self.residuals.extend(residual);
+            self.gradients += c.gradient_evaluations;
+            self.explanations += 1;
+            if self.lines.len() < self.most_lines {
+                self.lines.push(Line {
+                    example: c.example,
+                    target: c.target,
+                    score: c.score,
+                    reference: c.completeness.map(|c| c.reference_score),
+                    credit: c.completeness.map(|c| c.credit_sum),
+                    residual,
+                    gradients: c.gradient_evaluations,
+                    scores: c.score_evaluations,
+                    verdict,
+                });
+            }
+        }
+    }
+}
 
 /// A line for each explanation; with the method's name where there are several, and the class's where it has one.
-pub(super) fn text(runs: &[Run], classes: &[String]) -> Result<String> {
+pub(super) fn text(runs: &[Summary], classes: &[String]) -> Result<String> {
     let mut out = String::new();
     let width = match runs {
         [_] => 0,
-        many => many.iter().map(|run| run.name.len()).max().unwrap_or(0) + 2,
+        many => many.iter().map(|run| run.method.len()).max().unwrap_or(0) + 2,
     };
     let target = |target: usize| classes.get(target).cloned().unwrap_or_else(|| target.to_string());
-    let explained = runs.iter().flat_map(|run| &run.explanations);
-    let longest = explained.map(|e| target(e.certificate.target).chars().count()).max();
+    let longest =
+        runs.iter().flat_map(|run| &run.lines).map(|line| target(line.target).chars().count()).max();
     let wide = longest.unwrap_or(0).max("target".len());
     write!(out, "{:width$}", if width > 0 { "method" } else { "" })?;
     writeln!(
@@ -24,62 +93,50 @@ pub(super) fn text(runs: &[Run], classes: &[String]) -> Result<String> {
         "{:>7}  {:>wide$}  {:>11}  {:>11}  {:>11}  {:>9}  {:>9}  {:>7}  verdict",
         "example", "target", "score", "reference", "credit", "residual", "gradients", "scores"
     )?;
-    let lines = runs.iter().flat_map(|run| run.explanations.iter().map(move |e| (run, &e.certificate)));
-    for (run, c) in lines {
-        write!(out, "{:width$}", if width > 0 { run.name.as_str() } else { "" })?;
+    for (run, line) in runs.iter().flat_map(|run| run.lines.iter().map(move |line| (run, line))) {
+        write!(out, "{:width$}", if width > 0 { run.method.as_str() } else { "" })?;
         let number = |value: Option<f64>| value.map_or("-".to_string(), |v| format!("{v:.5}"));
-        let reference = number(c.completeness.map(|c| c.reference_score));
-        let credit = number(c.completeness.map(|c| c.credit_sum));
-        let residual = c.completeness.and_then(|c| c.relative_residual);
-        let residual = residual.map_or("-".to_string(), |r| format!("{:.3} %", 100.0 * r));
-        let verdict = match &c.verdict {
-            Verdict::Pass => "pass".to_string(),
-            Verdict::Warn { reasons } => format!("warn: {}", reasons.join("; ")),
-        };
         writeln!(
             out,
-            "{:>7}  {:>wide$}  {:>11.5}  {reference:>11}  {credit:>11}  {residual:>9}  {:>9}  {:>7}  {verdict}",
-            c.example,
-            target(c.target),
-            c.score,
-            c.gradient_evaluations,
-            c.score_evaluations
+            "{:>7}  {:>wide$}  {:>11.5}  {:>11}  {:>11}  {:>9}  {:>9}  {:>7}  {}",
+            line.example,
+            target(line.target),
+            line.score,
+            number(line.reference),
+            number(line.credit),
+            percent(line.residual),
+            line.gradients,
+            line.scores,
+            line.verdict,
         )?;
     }
     Ok(out)
 }
 
+fn percent(part: Option<f64>) -> String {
+    part.map_or("-".to_string(), |part| format!("{:.3} %", 100.0 * part))
+}
+
 /// A line for each method: how many explanations pass, and why the others do not.
-pub(super) fn by_method(runs: &[Run]) -> Result<String> {
+pub(super) fn by_method(runs: &[Summary]) -> Result<String> {
     let mut out = String::new();
-    let width = runs.iter().map(|run| run.name.len()).max().unwrap_or(0).max("method".len());
+    let width = runs.iter().map(|run| run.method.len()).max().unwrap_or(0).max("method".len());
     writeln!(
         out,
         "{:width$}  {:>8}  {:>15}  {:>9}  verdict",
         "method", "examples", "median residual", "gradients"
     )?;
     for run in runs {
-        let certificates: Vec<_> = run.explanations.iter().map(|e| &e.certificate).collect();
-        let mut residuals: Vec<f64> =
-            certificates.iter().filter_map(|c| c.completeness?.relative_residual).collect();
+        let mut residuals = run.residuals.clone();
         residuals.sort_by(f64::total_cmp);
-        let residual =
-            residuals.get(residuals.len() / 2).map_or("-".to_string(), |r| format!("{:.3} %", 100.0 * r));
-        let gradients: usize = certificates.iter().map(|c| c.gradient_evaluations).sum();
-        let gradients = gradients as f64 / certificates.len().max(1) as f64;
-        let warned: Vec<&Vec<String>> = certificates
-            .iter()
-            .filter_map(|c| match &c.verdict {
-                Verdict::Pass => None,
-                Verdict::Warn { reasons } => Some(reasons),
-            })
-            .collect();
-        let verdict = match warned.first().and_then(|reasons| reasons.first()) {
+        let residual = percent(residuals.get(residuals.len() / 2).copied());
+        let gradients = run.gradients as f64 / run.explanations.max(1) as f64;
+        let verdict = match &run.first_reason {
             None => "all pass".to_string(),
-            Some(reason) => format!("{} warn, the first: {reason}", warned.len()),
+            Some(reason) => format!("{} warn, the first: {reason}", run.warned),
         };
-        let count = certificates.len();
-        writeln!(out, "{:width$}  {count:>8}  {residual:>15}  {gradients:>9.0}  {verdict}", run.name)?;
+        let count = run.explanations;
+        writeln!(out, "{:width$}  {count:>8}  {residual:>15}  {gradients:>9.0}  {verdict}", run.method)?;
     }
     Ok(out)
 }

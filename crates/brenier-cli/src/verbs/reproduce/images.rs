@@ -11,7 +11,7 @@ use brenier_paper::{NamedFlow, Scale, Subject};
 use clap::Args;
 
 use crate::output::print_progress;
-use crate::verbs::explain::file_hash;
+use crate::request::file_hash;
 
 /// What experiments on images are run on
 #[derive(Debug, Clone, Args)]

@@ -1,0 +1,86 @@
+//! Explanations of any number of inputs, a part at a time.
+//!
+//! ```text
+//! Question (score, inputs, targets, context)  +  Way (a method, or paths)
+//!     for each part of the inputs:   rows -> targets -> explanations, stills, traces -> signed -> taken
+//! in a folder:   explanations.parts/00000000-00000032/   whole or not there; each is a folder of results by itself
+//!                explanations.npz, .jsonl, ...            all parts joined, at the end
+//! ```
+//!
+//! Nothing here grows with the number of inputs: rows are read when their part begins, and what a part gave is handed
+//! on and forgotten. A run that stops, by a key or by a power cut, goes on with its first unfinished part. It ends
+//! with the same bits, because an explanation depends on its input and on its number in the run, never on the part
+//! it was made in.
+
+mod folder;
+mod inputs;
+mod pace;
+mod part;
+mod targets;
+mod way;
+
+use std::ops::ControlFlow;
+use std::ops::Range;
+
+pub use folder::{Done, Finished, Folder};
+pub use inputs::Inputs;
+pub use part::{Part, Provenance};
+pub use targets::{Outputs, Targets};
+pub use way::Way;
+
+use self::pace::Pace;
+use crate::Result;
+use crate::attribute::Context;
+use crate::predictor::Score;
+
+/// What is to be explained.
+pub struct Question<'a> {
+    /// The score that is explained.
+    pub score: &'a dyn Score,
+    /// The inputs.
+    pub inputs: &'a dyn Inputs,
+    /// Which outputs, of every input.
+    pub targets: Targets<'a>,
+    /// What methods need besides. Given baselines are one row, or one for each input.
+    pub context: Context<'a>,
+    /// Of so many inputs, from the first on, the path is kept as stills.
+    pub stills: usize,
+    /// What the results are made from.
+    pub provenance: Provenance,
+}
+
+impl Question<'_> {
+    /// Explains the inputs from `first` on, and hands every finished part to `take`, in order. True where all were
+    /// explained, false where `take` broke off.
+    ///
+    /// # Errors
+    /// What the method says, and what `take` says.
+    pub fn explain(
+        &self,
+        way: &Way,
+        first: usize,
+        take: &mut dyn FnMut(Part) -> Result<ControlFlow<()>>,
+    ) -> Result<bool> {
+        let count = self.inputs.count();
+        let mut pace = Pace::new(way, self.targets.count(), self.score.features());
+        let mut from = first;
+        while from < count {
+            let range = from..(from + pace.size()).min(count);
+            let part = pace.timed(range.len(), || self.part(way, range.clone()))?;
+            from = range.end;
+            if take(part)?.is_break() && from < count {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Explains the inputs of a range.
+    fn part(&self, way: &Way, range: Range<usize>) -> Result<Part> {
+        let rows = self.inputs.rows(range.clone())?;
+        let rounds = self.targets.of(rows.view(), range.clone())?;
+        let mut part = way.explain(self, rows.view(), range, &rounds)?;
+        self.provenance.sign(&mut part.explanations, self.inputs, way);
+        Ok(part)
+    }
+}

@@ -77,13 +77,13 @@ fn credit_sums_to_the_change_of_the_score() {
 /// Killed at any moment and started again, a run ends with the files of one that was left alone.
 #[test]
 fn a_killed_run_goes_on_and_ends_with_the_same_files() {
-    let (folder, inputs) = inputs(160);
+    let (folder, inputs) = inputs(96);
     let model = fixture("torch/vgg.script.onnx");
     let flow = shared::halving_flow(folder.path());
     let flow = flow.to_str().unwrap().to_string();
     let (whole, broken) = (folder.path().join("whole"), folder.path().join("broken"));
     let args = |out: &Path| -> Vec<String> {
-        let methods = ["--method", "transport,smoothgrad,gradient", "--samples", "200", "--targets", "top2"];
+        let methods = ["--method", "transport,smoothgrad,gradient", "--samples", "100", "--targets", "top2"];
         let first = ["explain", "-m", &model, &inputs, "-f", &flow, "-q", "-o", out.to_str().unwrap()];
         first.into_iter().chain(methods).map(str::to_string).collect()
     };

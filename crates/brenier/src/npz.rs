@@ -19,6 +19,9 @@ use crate::whole_file::{Failure, Packing, write_with};
 
 type Archive = ZipArchive<BufReader<File>>;
 
+/// Bytes that are copied at a time.
+const CHUNK: usize = 1 << 16;
+
 /// One array of an archive, read row by row.
 pub(crate) struct RowReader {
     header: Header,
@@ -198,13 +201,20 @@ fn fill<W: Write + Seek>(
     let bytes = header.row_bytes()? as u64 * header.rows() as u64;
     archive.start_file(name, options(packing, bytes))?;
     header.write(archive)?;
+    // In chunks of one size, whatever the sizes of the parts: how a number is packed may depend on the chunk.
+    let mut chunk = Vec::with_capacity(CHUNK);
     for part in parts {
         let mut from = open(part)?;
         let mut member = from.by_name(name)?;
         Header::read(&mut member)?;
-        std::io::copy(&mut member, archive)?;
+        while (&mut member).take((CHUNK - chunk.len()) as u64).read_to_end(&mut chunk)? > 0 {
+            if chunk.len() == CHUNK {
+                archive.write_all(&chunk)?;
+                chunk.clear();
+            }
+        }
     }
-    Ok(())
+    Ok(archive.write_all(&chunk)?)
 }
 
 fn open(path: &Path) -> std::result::Result<Archive, Failure> {
@@ -263,6 +273,36 @@ mod tests {
             assert!(rows.next_row().is_err());
         }
         assert!(RowReader::open(&whole, "references").unwrap().is_none());
+    }
+
+    #[test]
+    fn how_rows_were_parted_does_not_show() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        let rows = Array2::from_shape_fn((5000, 3), |(i, j)| ((i * i + j) as f64 / 7.0).sin());
+        let joined = |name: &str, cuts: &[usize]| {
+            let ends = cuts.iter().chain([&5000]);
+            let parts: Vec<PathBuf> = [0]
+                .iter()
+                .chain(cuts)
+                .zip(ends)
+                .map(|(&from, &to)| {
+                    let some = rows.slice(ndarray::s![from..to, ..]).to_owned();
+                    part(folder, &format!("{name}-{from}.npz"), &some, false, Packing::Plain)
+                })
+                .collect();
+            let parts: Vec<PathBuf> = parts.into_iter().collect();
+            let whole = folder.join(name);
+            join(&parts, &[], Packing::Compressed, &whole).unwrap();
+            let mut npz = NpzReader::new(File::open(&whole).unwrap()).unwrap();
+            assert_eq!(npz.by_name::<ndarray::OwnedRepr<f64>, ndarray::Ix2>("values").unwrap(), rows);
+            ZipArchive::new(File::open(&whole).unwrap())
+                .unwrap()
+                .by_name("values.npy")
+                .unwrap()
+                .compressed_size()
+        };
+        assert_eq!(joined("one.npz", &[1, 1700, 3111]), joined("other.npz", &[2500]));
     }
 
     #[test]

@@ -14,6 +14,8 @@ const ORDER: &[&str] = &[
     "fingerprint",
     "whole_file",
     "store",
+    "npy",
+    "npz",
     // The function explained, the velocity field.
     "score",
     "field",

@@ -31,7 +31,7 @@ pub use way::Way;
 use self::pace::Pace;
 use crate::Result;
 use crate::attribute::Context;
-use crate::predictor::Score;
+use crate::score::Score;
 
 /// What is to be explained.
 pub struct Question<'a> {

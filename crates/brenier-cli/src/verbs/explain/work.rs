@@ -8,7 +8,7 @@ use brenier::Certificate;
 use brenier::runs::explain::{Finished, Folder, Question, Way};
 
 use super::{Explain, LINES, table};
-use crate::args::Format;
+use crate::output::Format;
 use crate::output::print_progress;
 use crate::progress::{Gauge, PATIENCE, StopKey};
 use crate::request::Loaded;

@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use ndarray::{Array2, ArrayView1, ArrayView2};
 
-use crate::predictor::{Score, ValuePredictor};
+use crate::predictor::ValuePredictor;
+use crate::score::Score;
 use crate::{Error, Result, error};
 
 /// A model of which all outputs can be seen, to find the highest.

@@ -6,7 +6,7 @@ use ndarray::{ArrayView2, s};
 
 use super::{Part, Question};
 use crate::attribute::{Allocation, Context, Explanation, Frames, Method, Request, Transport, frames};
-use crate::flow::VelocityField;
+use crate::field::VelocityField;
 use crate::path::{Path, Trace};
 use crate::{Error, Result};
 

@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
-use ndarray::{Array2, ArrayView1, ArrayView2};
+use ndarray::{Array2, ArrayView2};
 
 use crate::predictor::ValuePredictor;
 use crate::score::Score;
-use crate::{Error, Result, error};
+use crate::{Error, Result, error, highest_first};
 
 /// A model of which all outputs can be seen, to find the highest.
 pub trait Outputs {
@@ -72,7 +72,8 @@ impl Targets<'_> {
             Targets::Highest { model, count } => {
                 let scores = model.outputs(rows)?;
                 error::expect_shape("the outputs", &[rows.nrows(), scores.ncols()], scores.shape())?;
-                let orders: Vec<Vec<usize>> = scores.rows().into_iter().map(descending).collect();
+                let orders: Vec<Vec<usize>> =
+                    scores.rows().into_iter().map(|row| highest_first(&row.to_vec())).collect();
                 let ranks = (0..(*count).min(scores.ncols()))
                     .map(|rank| orders.iter().map(|order| order[rank]).collect());
                 Ok(ranks.collect())
@@ -81,22 +82,10 @@ impl Targets<'_> {
     }
 }
 
-/// The outputs, the highest score first; of equal ones the first.
-fn descending(scores: ArrayView1<f64>) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..scores.len()).collect();
-    order.sort_by(|&a, &b| scores[b].total_cmp(&scores[a]));
-    order
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use ndarray::array;
-
-    #[test]
-    fn the_highest_first_and_of_equals_the_first() {
-        assert_eq!(descending(array![1.0, 3.0, 3.0, 2.0].view()), [1, 2, 3, 0]);
-    }
 
     #[test]
     fn a_list_of_targets_is_cut_with_the_inputs() {

@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn the_nearest_name_is_suggested() {
         for (typed, meant) in
-            [("deletion", "deletion-zero"), ("sssim", "ssim"), ("rankcorrelation", "rank-correlation")]
+            [("deletion", "deletion-zero"), ("sssim", "ssim"), ("rank-corelation", "rank-correlation")]
         {
             let message = typed.parse::<Metric>().unwrap_err().to_string();
             assert!(message.contains(&format!("did you mean '{meant}'")), "{message}");

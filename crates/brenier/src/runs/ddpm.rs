@@ -1,13 +1,12 @@
 //! The objective of a diffusion model: the noise in a noisy example.
 
-use ndarray::Array2;
 use onnx_grad::Model;
 
-use super::objective::{GeneratorSpec, Goal, HeldOut, ObjectiveSpec};
+use super::objective::{GeneratorSpec, Goal, HeldOut, Measured, ObjectiveSpec};
 use crate::engine::EngineConfig;
 use crate::error::Result;
 use crate::flow::{Denoising, NoisePredictor, Objective, predict_noise_with};
-use crate::path::{Quality, assess, ddim, ddim_ends};
+use crate::path::{assess, ddim, ddim_ends};
 
 /// DDIM steps when a diffusion model is measured.
 const DDIM_STEPS: usize = 50;
@@ -26,12 +25,7 @@ pub(super) static SPEC: GeneratorSpec = GeneratorSpec {
 };
 
 /// Inverts held-out rows, and follows noise forward.
-fn measure(
-    model: &Model,
-    held_out: &HeldOut,
-    engine: &EngineConfig,
-    seed: u64,
-) -> Result<(Quality, Array2<f64>)> {
+fn measure(model: &Model, held_out: &HeldOut, engine: &EngineConfig, seed: u64) -> Result<Measured> {
     let diffusion = NoisePredictor::new(model.clone(), engine)?;
     let paths = ddim(&diffusion, held_out.traced, DDIM_STEPS)?;
     let start = diffusion.to_user(held_out.references);

@@ -10,7 +10,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
 
-use super::objective::{GeneratorSpec, HeldOut, generator};
+use super::objective::{GeneratorSpec, HeldOut, Measured, generator};
 use super::{Event, Outcome, Watch, files};
 use crate::data::{Dataset, Scaling, ScalingConfig};
 use crate::error::{Error, Result, expect_shape};
@@ -194,7 +194,7 @@ fn measure(
     source: Source,
     spec: &GeneratorSpec,
     config: &TrainConfig,
-) -> Result<(Quality, Array2<f64>)> {
+) -> Result<Measured> {
     let rows = held_out.len().min(2 * SAMPLES);
     let order = held_out.shuffled_order(config.seed);
     let data = held_out.rows_f64(&order[..rows])?;

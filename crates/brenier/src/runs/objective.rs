@@ -54,10 +54,16 @@ pub(super) struct GeneratorSpec {
     /// What is made of a network that takes a state and a time and returns a state.
     pub(super) network: fn(Model) -> Result<Model>,
     /// The loss.
-    pub(super) task: for<'a> fn(&Model, &'a dyn Pairs, u64) -> Result<Box<dyn Task + 'a>>,
+    pub(super) task: MakeTask,
     /// How good the result is, and what it makes of the references, in the user's space.
-    pub(super) measure: fn(&Model, &HeldOut, &EngineConfig, u64) -> Result<(Quality, Array2<f64>)>,
+    pub(super) measure: fn(&Model, &HeldOut, &EngineConfig, u64) -> Result<Measured>,
 }
+
+/// Makes the loss of a network over pairs, with a seed.
+pub(super) type MakeTask = for<'a> fn(&Model, &'a dyn Pairs, u64) -> Result<Box<dyn Task + 'a>>;
+
+/// Quality, and samples in the user's space.
+pub(super) type Measured = (Quality, Array2<f64>);
 
 /// What a generator is measured on.
 pub(super) struct HeldOut<'a> {

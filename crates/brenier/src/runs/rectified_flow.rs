@@ -1,13 +1,12 @@
 //! The objective of a rectified flow: the velocity from reference to data.
 
-use ndarray::Array2;
 use onnx_grad::Model;
 
-use super::objective::{GeneratorSpec, Goal, HeldOut, ObjectiveSpec};
+use super::objective::{GeneratorSpec, Goal, HeldOut, Measured, ObjectiveSpec};
 use crate::engine::EngineConfig;
 use crate::error::Result;
 use crate::flow::{Objective, OnnxFlow, Rectified};
-use crate::path::{Quality, Reference, Solver, TraceConfig, assess, flow_ends, trace};
+use crate::path::{Reference, Solver, TraceConfig, assess, flow_ends, trace};
 
 pub(super) static SPEC: GeneratorSpec = GeneratorSpec {
     spec: ObjectiveSpec {
@@ -23,12 +22,7 @@ pub(super) static SPEC: GeneratorSpec = GeneratorSpec {
 };
 
 /// Traces held-out rows backward, and follows references forward.
-fn measure(
-    model: &Model,
-    held_out: &HeldOut,
-    engine: &EngineConfig,
-    seed: u64,
-) -> Result<(Quality, Array2<f64>)> {
+fn measure(model: &Model, held_out: &HeldOut, engine: &EngineConfig, seed: u64) -> Result<Measured> {
     let flow = OnnxFlow::new(model.clone(), engine)?;
     let config = TraceConfig { consistency_steps: 0, reference: Reference::Other, ..TraceConfig::default() };
     let paths = trace(&flow, held_out.traced, &config)?;

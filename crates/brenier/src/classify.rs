@@ -186,6 +186,7 @@ pub fn accuracy(model: &Model, data: &Dataset, engine: &EngineConfig) -> Result<
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::EngineKind;
     use ndarray::{Array1, array};
 
     #[test]
@@ -196,5 +197,37 @@ mod tests {
         let mut image = Array1::from_iter((1..=6).map(|v| v as f32));
         change(image.view_mut(), [1, 2, 3], (1, 1), false);
         assert_eq!(image, array![5.0, 6.0, 0.0, 0.0, 0.0, 0.0]);
+    }
+
+    /// Two sums of the same 35 numbers, by a sum and by a product: which is the larger is a matter of rounding.
+    fn two_sums() -> Model {
+        let mut b = Builder::new("sums");
+        let x = b.input(INPUT, DType::F32, &[Dim::symbol("N"), Dim::Known(35)]);
+        let sum = b.reduce_sum(&x, &[1], true);
+        let ones = b.constant(onnx_grad::TensorData::f32(&[35, 1], &[1.0; 35]));
+        let product = b.matmul(&x, &ones);
+        let logits = b.concat(&[&sum, &product], 1);
+        b.output("logits", &logits);
+        Model { graph: b.finish().unwrap(), opset: 18, ir_version: 8, ..Model::default() }
+    }
+
+    #[test]
+    fn the_accuracy_does_not_depend_on_the_order_of_rows() {
+        let model = two_sums();
+        let mut rng = step_rng(3, Stream::Data, 0);
+        let values = Array2::from_shape_simple_fn((640, 35), || rng.random::<f32>() - 0.5);
+        let mut turned = values.clone();
+        turned.invert_axis(Axis(0));
+        let data = |values: &Array2<f32>| {
+            let data = Dataset::from_rows("sums", &[35], values.view()).unwrap();
+            data.with_labels(vec![0; values.nrows()], vec!["sum".into(), "product".into()]).unwrap()
+        };
+        for kind in [EngineKind::Rten, EngineKind::Ort] {
+            let engine = EngineConfig { kind, ..EngineConfig::default() };
+            if engine.build().is_ok() {
+                let [there, back] = [&values, &turned].map(|v| accuracy(&model, &data(v), &engine).unwrap());
+                assert_eq!(there, back, "{kind:?}");
+            }
+        }
     }
 }

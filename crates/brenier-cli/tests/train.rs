@@ -124,7 +124,7 @@ fn killed_again_and_again_a_run_ends_with_the_same_bits() {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        std::thread::sleep(Duration::from_millis(60 + 37 * (round % 8)));
+        std::thread::sleep(Duration::from_millis(60 + 37 * (round % 8) + 5 * round));
         match child.try_wait().unwrap() {
             Some(status) => {
                 assert!(status.success());

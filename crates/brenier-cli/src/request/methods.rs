@@ -42,7 +42,8 @@ pub(crate) struct MethodArgs {
     /// Number of steps in which ddim inverts an input; 50 where not given
     #[arg(long, value_name = "N")]
     inversion_steps: Option<usize>,
-    /// What is left out together: each, patches:8x8, superpixels:50, columns:3-5,9-12, or an .npy file of numbers
+    /// What is left out together: each, patches:8x8, superpixels:50, columns:3-5,9-12, or an .npy file of numbers. Where
+    /// not given: superpixels of images for kernel-shap and lime, else each feature by itself
     #[arg(long, value_name = "GROUPS")]
     groups: Option<String>,
     /// The window of occlusion along every axis of an input, such as 3,8,8

@@ -18,6 +18,9 @@ pub use slic::Slic;
 
 use crate::{Error, Result};
 
+/// Images of more pixels than this have superpixels for groups where nothing else is said.
+const MANY_PIXELS: usize = 64;
+
 /// How features are put into groups.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
@@ -25,6 +28,9 @@ pub enum Grouping {
     /// Every feature is a group of its own.
     #[default]
     Each,
+    /// What suits the input: superpixels of an image of more than 64 pixels, else every feature by itself. With every
+    /// pixel as a group, a method that asks for subsets does not come back.
+    Natural,
     /// Patches of an image, all channels together; those at the right and lower edge may be smaller.
     Patches {
         /// Height of a patch in pixels.
@@ -72,6 +78,7 @@ impl Grouping {
     pub fn groups(&self, shape: &[usize], input: ArrayView1<f64>) -> Result<Groups> {
         let features: usize = shape.iter().product();
         Ok(Groups::new(match self {
+            Grouping::Natural => return natural(shape).groups(shape, input),
             Grouping::Each => (0..features).collect(),
             Grouping::Patches { height, width } => patches(shape, *height, *width)?,
             Grouping::Superpixels(slic) => {
@@ -81,6 +88,14 @@ impl Grouping {
             Grouping::Columns { blocks } => columns(features, blocks)?,
             Grouping::Given { labels } => given(shape, labels)?,
         }))
+    }
+}
+
+/// What [`Grouping::Natural`] stands for, for inputs of this shape.
+fn natural(shape: &[usize]) -> Grouping {
+    match *shape {
+        [1 | 3, height, width] if height * width > MANY_PIXELS => Grouping::Superpixels(Slic::default()),
+        _ => Grouping::Each,
     }
 }
 
@@ -182,6 +197,18 @@ mod tests {
     fn labels(grouping: &Grouping, shape: &[usize]) -> Result<Vec<usize>> {
         let input = Array1::zeros(shape.iter().product::<usize>());
         grouping.groups(shape, input.view()).map(|groups| groups.labels().to_vec())
+    }
+
+    #[test]
+    fn images_have_superpixels_and_tables_have_columns_where_nothing_is_said() {
+        let count = |shape: &[usize]| {
+            let input = Array1::from_shape_fn(shape.iter().product(), |i| (i as f64).sin());
+            Grouping::Natural.groups(shape, input.view()).unwrap().count()
+        };
+        assert_eq!(count(&[20]), 20);
+        assert_eq!(count(&[1, 8, 8]), 64);
+        let pixels = count(&[3, 32, 32]);
+        assert!((20..=100).contains(&pixels), "{pixels}");
     }
 
     #[test]

@@ -253,7 +253,7 @@ impl KernelShap {
         ],
         meaning: Meaning::Credit,
         build: |settings| {
-            let groups = settings.groups.clone().unwrap_or_default();
+            let groups = settings.groups.clone().unwrap_or(Grouping::Natural);
             let coalitions =
                 settings.samples.map_or(Coalitions::Usual, |count| Coalitions::Sampled { count });
             let (absence, seed) = (settings.absence(), settings.seed);

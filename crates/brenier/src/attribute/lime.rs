@@ -204,7 +204,7 @@ impl Lime {
         ],
         meaning: Meaning::Credit,
         build: |settings| {
-            let groups = settings.groups.clone().unwrap_or_default();
+            let groups = settings.groups.clone().unwrap_or(Grouping::Natural);
             let samples = settings.samples.unwrap_or(Lime::default().samples);
             let (absence, seed) = (settings.absence(), settings.seed);
             Lime { groups, absence, samples, seed, ..Lime::default() }.into()

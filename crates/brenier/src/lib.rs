@@ -87,3 +87,8 @@ struct Readme;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/metrics.md")]
 struct MetricsPage;
+
+// And that of the page on many inputs.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/many-inputs.md")]
+struct ManyInputsPage;

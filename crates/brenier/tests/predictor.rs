@@ -9,7 +9,7 @@ use brenier::engine::EngineConfig;
 use brenier::{ChannelOrder, Error, Layout, OnnxPredictor, PredictorConfig, Preprocessing, Score};
 use common::engine_configs;
 use ndarray::{Array2, ArrayD, Axis, IxDyn, Slice};
-use onnx_grad::{Builder, DType, Dim, Graph, Model, Node, ReluBackward, TensorData, ValueInfo};
+use onnx_grad::{Builder, DType, Dim, Graph, Model, Node, TensorData, ValueInfo};
 
 fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/torch").join(name)
@@ -166,7 +166,7 @@ fn a_model_is_a_score() {
 fn guided_backpropagation_changes_a_relu_model() {
     for engine in engine_configs() {
         let standard = with_engine(engine);
-        let guided = PredictorConfig { relu: ReluBackward::Guided, ..standard.clone() };
+        let guided = PredictorConfig { rules: onnx_grad::backward::relu::guided(), ..standard.clone() };
         let [standard, guided] =
             [standard, guided].map(|c| OnnxPredictor::load(fixture("vgg.script.onnx"), &c).unwrap());
         let shape: Vec<usize> = [2].iter().chain(standard.shape()).copied().collect();

@@ -101,6 +101,19 @@ pub enum Error {
         /// Why not.
         reason: String,
     },
+    /// A set of backward rules has none for a node, and would be wrong to take its derivative.
+    #[error(
+        "{rules} has no rule for node {node}: {reason}; use a method that needs gradients only, such as \
+         Integrated Gradients"
+    )]
+    NoBackwardRule {
+        /// The rules.
+        rules: String,
+        /// The node, by name and op.
+        node: String,
+        /// What there is no rule for.
+        reason: String,
+    },
     /// No differentiable path leads from the input to the output.
     #[error(
         "no gradient flows from output '{output}' back to '{input}': {reason}; explain an output before that \

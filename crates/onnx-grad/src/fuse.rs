@@ -8,6 +8,9 @@ use crate::graph::{Graph, Node};
 use crate::shapes::{Facts, Window, conv_attributes, conv_window};
 use crate::tensor::DType;
 
+/// The operators that fusing takes out of a graph.
+pub(crate) const PARTS: &[&str] = &["Conv", "InstanceNormalization", "Reshape", "Mul", "Add", "Sigmoid"];
+
 /// The graph with every part that one of these operators computes in that form.
 pub fn fuse(graph: &Graph) -> Result<Graph> {
     let facts = Facts::of(graph)?;

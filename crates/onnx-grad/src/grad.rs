@@ -15,13 +15,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::backward::BackwardRules;
 use crate::build::{Builder, Value};
 use crate::error::{Error, Result};
-use crate::fuse::fuse;
+use crate::fuse;
 use crate::graph::{Graph, Node};
 use crate::lower;
 use crate::options::GradOptions;
-use crate::rules::{self, Kind, Step};
+use crate::rules::{self, Kind};
+use crate::step::Step;
 
 /// The name under which the gradient of `name` is an output of the gradient graph.
 pub fn gradient_name(name: &str) -> String {
@@ -130,22 +132,26 @@ impl Walk {
                 return Err(no_such_value(name, graph.outputs.iter().map(|v| v.name.as_str())));
             }
         }
-        let mut graph = lower::lower(graph, with_respect_to)?;
-        if options.fused {
-            graph = fuse(&graph)?;
+        let rules = &options.rules;
+        let mut graph = rules.forward(lower::lower(graph, with_respect_to)?)?;
+        // Rules for parts of a fused operator would not see them.
+        if options.fused && !fuse::PARTS.iter().any(|op| rules.concern(op)) {
+            graph = fuse::fuse(&graph)?;
         }
         let sources: Vec<String> = with_respect_to.iter().map(|name| source(&graph, name)).collect();
-        let nodes = graph.nodes.clone();
+        let forward = graph.clone();
+        let nodes = &forward.nodes;
         let mut builder = Builder::extend(graph, "grad/")?;
         for name in with_respect_to {
             if builder.graph().initializers.contains_key(*name) {
                 builder.forget_constant(name);
             }
         }
-        let activity = Activity::of(&builder, &sources);
+        let activity = Activity::of(&builder, &sources, rules);
         let mut arrived: BTreeMap<String, Vec<Value>> = BTreeMap::new();
         for &output in outputs {
             let seed = seed(&mut builder, output)?;
+            let seed = rules.start(&mut builder, output, seed);
             arrived.entry(output.to_string()).or_default().push(seed);
         }
         // A gate that is asked about itself must keep what arrives at it.
@@ -157,38 +163,35 @@ impl Walk {
             .collect();
         let mut walk = Walk { builder, sources, gates, arrived, obstacles: Vec::new() };
         for node in nodes.iter().rev() {
-            walk.step(node, &activity, options);
+            walk.step(node, &forward, &activity, &options);
         }
         if walk.sources.iter().any(|name| !walk.arrived.contains_key(name)) {
-            walk.note_stops(&nodes, outputs, &activity);
+            walk.note_stops(nodes, outputs, &activity);
         }
         Ok(walk)
     }
 
     /// Sends what arrived at a node's outputs on to its inputs.
-    fn step(&mut self, node: &Node, activity: &Activity, options: GradOptions) {
+    fn step(&mut self, node: &Node, forward: &Graph, activity: &Activity, options: &GradOptions) {
         let wanted: Vec<bool> =
             node.inputs.iter().map(|input| !input.is_empty() && activity.contains(input)).collect();
         let reached = node.wanted_outputs().any(|output| self.arrived.contains_key(output));
         if !reached || !wanted.contains(&true) {
             return;
         }
-        let sent = match rules::find(node) {
-            Some(Kind::Stop(why)) => {
+        let own = options.rules.find(node, forward).cloned();
+        let sent = match (own, options.rules.refusal(node), rules::find(node)) {
+            (Some(rule), _, _) => rule(&mut self.at(node, forward, wanted, options)),
+            (None, Some(refusal), _) => Err(refusal),
+            (None, None, Some(Kind::Stop(why))) => {
                 let reason = why.to_string();
                 self.obstacles.push(Obstacle { node: node.label(), reason, error: None });
                 return;
             }
-            Some(Kind::Backward(backward)) => {
-                let gradients = node
-                    .outputs
-                    .iter()
-                    .map(|output| self.arrived.get(output).map(|parts| sum(&mut self.builder, parts)))
-                    .collect();
-                let gates = &self.gates;
-                backward(&mut Step { b: &mut self.builder, node, gradients, wanted, gates, options })
+            (None, None, Some(Kind::Backward(backward))) => {
+                backward(&mut self.at(node, forward, wanted, options))
             }
-            None => Err(rules::unknown(node)),
+            (None, None, None) => Err(rules::unknown(node)),
         };
         match sent {
             Ok(sent) => {
@@ -200,7 +203,9 @@ impl Walk {
             }
             Err(error) => {
                 let reason = match &error {
-                    Error::NotDifferentiable { reason, .. } | Error::Node { reason, .. } => reason.clone(),
+                    Error::NotDifferentiable { reason, .. }
+                    | Error::NoBackwardRule { reason, .. }
+                    | Error::Node { reason, .. } => reason.clone(),
                     Error::UnknownShape { what, .. } => format!("it needs {what}, which is not known"),
                     other => other.to_string(),
                 };
@@ -212,6 +217,25 @@ impl Walk {
                 }
             }
         }
+    }
+
+    /// A node with what arrived at its outputs.
+    fn at<'a>(
+        &'a mut self,
+        node: &'a Node,
+        forward: &'a Graph,
+        wanted: Vec<bool>,
+        options: &GradOptions,
+    ) -> Step<'a> {
+        let gradients = node
+            .outputs
+            .iter()
+            .map(|output| self.arrived.get(output).map(|parts| sum(&mut self.builder, parts)))
+            .collect();
+        let weight_gradient = options.weight_gradient;
+        let (b, gates, derivative) =
+            (&mut self.builder, &self.gates, rules::derivative as fn(&mut Step<'_>) -> _);
+        Step { b, node, forward, gradients, wanted, gates, weight_gradient, derivative }
     }
 
     /// Notes the nodes behind which nothing arrived: an integer in between hides them from the walk.
@@ -242,11 +266,13 @@ impl Walk {
 struct Activity(BTreeSet<String>);
 
 impl Activity {
-    fn of(builder: &Builder, with_respect_to: &[String]) -> Activity {
+    fn of(builder: &Builder, with_respect_to: &[String], rules: &BackwardRules) -> Activity {
         let mut active: BTreeSet<String> = with_respect_to.iter().cloned().collect();
         for node in &builder.graph().nodes {
             let reached = node.given_inputs().any(|input| active.contains(input));
-            if !reached || matches!(rules::find(node), Some(Kind::Stop(_))) {
+            let stops = matches!(rules::find(node), Some(Kind::Stop(_)))
+                && rules.find(node, builder.graph()).is_none();
+            if !reached || stops {
                 continue;
             }
             for output in node.wanted_outputs() {

@@ -1,6 +1,7 @@
 //! ONNX graphs as plain values, and differentiation as a function from graph to graph.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+pub mod backward;
 mod build;
 mod cost;
 mod coverage;
@@ -19,10 +20,12 @@ mod read;
 mod resample;
 mod rules;
 pub mod shapes;
+mod step;
 mod tensor;
 mod validate;
 mod write;
 
+pub use backward::BackwardRules;
 pub use build::{Builder, Value};
 pub use cost::Cost;
 pub use coverage::{Coverage, Treatment, coverage, coverage_table};
@@ -31,6 +34,7 @@ pub use fuse::fuse;
 pub use grad::{Obstacle, grad, grad_with, gradient_name, obstacles, seed_name};
 pub use graph::{Attribute, Dim, Graph, Model, NEWEST_OPSET, Node, OLDEST_OPSET, ValueInfo};
 pub use lower::lower;
-pub use options::{GradOptions, ReluBackward, WeightGradient};
+pub use options::GradOptions;
 pub use read::operators;
+pub use step::{Gradients, Step, WeightGradient};
 pub use tensor::{DType, TensorData};

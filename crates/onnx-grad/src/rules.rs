@@ -21,120 +21,9 @@ mod norm;
 mod pool;
 mod reduce;
 
-use std::collections::BTreeMap;
-
-use crate::build::{Builder, Value};
-use crate::error::{Error, Result};
-use crate::graph::{Dim, Node};
-use crate::options::GradOptions;
-use crate::shapes::Fact;
-
-/// A rule may need a constant (the matrix of a `Resize`, the kernels of a `MaxPool`), up to this many elements.
-const MAX_TABLE: usize = 1 << 24;
-
-/// One node on the way back.
-pub(crate) struct Step<'a> {
-    /// Where new nodes go.
-    pub(crate) b: &'a mut Builder,
-    /// The node.
-    pub(crate) node: &'a Node,
-    /// The gradient of each output, where one arrived.
-    pub(crate) gradients: Vec<Option<Value>>,
-    /// Which inputs need a gradient.
-    pub(crate) wanted: Vec<bool>,
-    /// The sigmoids of the graph: of what value each is.
-    pub(crate) gates: &'a BTreeMap<String, String>,
-    /// Choices.
-    pub(crate) options: GradOptions,
-}
-
-/// The gradient of each input, where there is one.
-pub(crate) type Gradients = Result<Vec<Option<Value>>>;
-/// A rule.
-pub(crate) type Backward = fn(&mut Step<'_>) -> Gradients;
-
-impl<'a> Step<'a> {
-    /// The name of the `i`-th input.
-    fn x(&self, i: usize) -> Result<&'a str> {
-        let node: &'a Node = self.node;
-        node.input(i).ok_or_else(|| self.malformed(format!("it has no input {i}")))
-    }
-
-    /// The name of the first output.
-    fn y(&self) -> Result<&'a str> {
-        let node: &'a Node = self.node;
-        node.output(0).ok_or_else(|| self.malformed("it has no output"))
-    }
-
-    /// The gradient of the first output.
-    fn dy(&self) -> Result<Value> {
-        self.gradients.first().cloned().flatten().ok_or_else(|| {
-            self.not_differentiable("only its first output can be differentiated, and another one is used")
-        })
-    }
-
-    fn wants(&self, i: usize) -> bool {
-        self.wanted.get(i).copied().unwrap_or(false)
-    }
-
-    fn facts(&self) -> Vec<&Fact> {
-        const NOTHING: &Fact = &Fact { dtype: None, shape: None, content: None, constant: None };
-        self.node.inputs.iter().map(|n| if n.is_empty() { NOTHING } else { self.b.fact(n) }).collect()
-    }
-
-    /// The shape of a value, or an error that says it must be known.
-    fn shape(&self, value: &str) -> Result<Vec<Dim>> {
-        self.b
-            .shape(value)
-            .map(<[Dim]>::to_vec)
-            .ok_or_else(|| self.unknown_shape(format!("the rank of '{value}'")))
-    }
-
-    /// The size of an axis as a number, or an error that says it must be known.
-    fn size(&self, value: &str, axis: usize) -> Result<i64> {
-        let shape = self.shape(value)?;
-        shape
-            .get(axis)
-            .and_then(Dim::known)
-            .ok_or_else(|| self.unknown_shape(format!("the size of axis {axis} of '{value}'")))
-    }
-
-    /// The sizes behind batch and channels, of which there must be `rank`.
-    fn spatial(&self, value: &str, rank: usize) -> Result<Vec<Dim>> {
-        match self.shape(value)?.get(2..) {
-            Some(sizes) if sizes.len() == rank => Ok(sizes.to_vec()),
-            _ => Err(self.malformed(format!("'{value}' does not have {rank} spatial axes"))),
-        }
-    }
-
-    /// The product of sizes, as the number of elements of a constant that the gradient needs.
-    fn table(&self, sizes: &[i64]) -> Result<usize> {
-        let count = sizes.iter().try_fold(1usize, |n, &size| n.checked_mul(usize::try_from(size).ok()?));
-        count.filter(|&n| n <= MAX_TABLE).ok_or_else(|| {
-            self.not_differentiable(format!(
-                "its gradient needs a table of {sizes:?} numbers, which is too large"
-            ))
-        })
-    }
-
-    fn axis(&self, name: &str, default: i64, rank: usize) -> Result<usize> {
-        let axis = self.node.int(name, default);
-        crate::shapes::normalise_axis(axis, rank)
-            .ok_or_else(|| self.malformed(format!("axis {axis} is not an axis of a tensor of rank {rank}")))
-    }
-
-    fn malformed(&self, reason: impl Into<String>) -> Error {
-        Error::Node { node: self.node.label(), reason: reason.into() }
-    }
-
-    fn unknown_shape(&self, what: impl Into<String>) -> Error {
-        Error::UnknownShape { node: self.node.label(), what: what.into() }
-    }
-
-    fn not_differentiable(&self, reason: impl Into<String>) -> Error {
-        Error::NotDifferentiable { node: self.node.label(), reason: reason.into() }
-    }
-}
+use crate::error::Error;
+use crate::graph::Node;
+use crate::step::{Backward, Gradients, Step};
 
 /// What happens when the walk meets an operator.
 #[derive(Clone, Copy)]
@@ -287,6 +176,15 @@ pub(crate) fn find(node: &Node) -> Option<Kind> {
         return fused::find(node).map(Kind::Backward);
     }
     REGISTRY.iter().find(|rule| node.is(rule.op)).map(|rule| rule.kind)
+}
+
+/// What the derivative of a node's operator sends to its inputs.
+pub(crate) fn derivative(step: &mut Step<'_>) -> Gradients {
+    match find(step.node) {
+        Some(Kind::Backward(backward)) => backward(step),
+        Some(Kind::Stop(why)) => Err(step.not_differentiable(why)),
+        None => Err(unknown(step.node)),
+    }
 }
 
 /// Why a node without a rule cannot be differentiated.

@@ -129,7 +129,7 @@ proptest! {
             let options = GradOptions { weight_gradient: form, ..GradOptions::default() };
             for &(op, generator) in GENERATORS.iter().filter(|(op, _)| op.starts_with("Conv")) {
                 for offset in 0..8 {
-                    let complaint = complaint(op, generator, seed.wrapping_add(offset), options);
+                    let complaint = complaint(op, generator, seed.wrapping_add(offset), options.clone());
                     prop_assert!(complaint.is_none(), "{form:?} {complaint:?}");
                 }
             }

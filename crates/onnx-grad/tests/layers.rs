@@ -11,7 +11,6 @@ const ORDER: &[&str] = &[
     "tensor",
     "graph",
     "fused",
-    "options",
     "resample",
     "shapes",
     "half_weights",
@@ -24,7 +23,10 @@ const ORDER: &[&str] = &[
     "eval",
     "fuse",
     "lower",
+    "step",
     "rules",
+    "backward",
+    "options",
     "grad",
     "coverage",
 ];

@@ -3,8 +3,9 @@
 
 use std::collections::BTreeMap;
 
+use onnx_grad::backward::relu;
 use onnx_grad::eval::{Array, evaluate};
-use onnx_grad::{Builder, DType, GradOptions, Graph, ReluBackward, TensorData, grad_with, seed_name};
+use onnx_grad::{BackwardRules, Builder, DType, GradOptions, Graph, TensorData, grad_with, seed_name};
 
 const W1: [[f64; 3]; 2] = [[1.0, -2.0, 0.5], [0.3, 1.0, -1.0]];
 const W2: [[f64; 2]; 3] = [[1.0, -1.0], [-0.5, 2.0], [0.7, 0.2]];
@@ -24,9 +25,9 @@ fn network() -> Graph {
     b.finish().unwrap()
 }
 
-fn gradient(relu: ReluBackward, x: [f64; 2], seed: [f64; 2]) -> Vec<f64> {
+fn gradient(rules: BackwardRules, x: [f64; 2], seed: [f64; 2]) -> Vec<f64> {
     let graph =
-        grad_with(&network(), &["y"], &["x"], GradOptions { relu, ..GradOptions::default() }).unwrap();
+        grad_with(&network(), &["y"], &["x"], GradOptions { rules, ..GradOptions::default() }).unwrap();
     let inputs = BTreeMap::from([
         ("x".to_string(), Array::new(DType::F64, &[1, 2], x.to_vec())),
         (seed_name("y"), Array::new(DType::F64, &[1, 2], seed.to_vec())),
@@ -57,9 +58,9 @@ fn all_three_rules_at_every_relu() {
             let standard = by_hand(|a, d| step(a) * d, x, seed);
             let guided = by_hand(|a, d| step(a) * d.max(0.0), x, seed);
             let deconvnet = by_hand(|_, d| d.max(0.0), x, seed);
-            assert_eq!(gradient(ReluBackward::Standard, x, seed), standard);
-            assert_eq!(gradient(ReluBackward::Guided, x, seed), guided);
-            assert_eq!(gradient(ReluBackward::Deconvnet, x, seed), deconvnet);
+            assert_eq!(gradient(BackwardRules::default(), x, seed), standard);
+            assert_eq!(gradient(relu::guided(), x, seed), guided);
+            assert_eq!(gradient(relu::deconvnet(), x, seed), deconvnet);
             differ[0] |= guided != standard;
             differ[1] |= deconvnet != guided;
         }
@@ -70,5 +71,5 @@ fn all_three_rules_at_every_relu() {
 /// Zero has slope zero, and so has everything below.
 #[test]
 fn the_slope_at_zero_is_zero() {
-    assert_eq!(gradient(ReluBackward::Standard, [0.0, -1.0], [1.0, 1.0]), [0.0, 0.0]);
+    assert_eq!(gradient(BackwardRules::default(), [0.0, -1.0], [1.0, 1.0]), [0.0, 0.0]);
 }

@@ -11,14 +11,15 @@
 //! depends little on the score: sharp pictures, weak evidence (Adebayo et al., 2018).
 
 use ndarray::ArrayView2;
-use onnx_grad::ReluBackward;
+use onnx_grad::BackwardRules;
+use onnx_grad::backward::relu;
 use serde::{Deserialize, Serialize};
 
 use super::gradient::at_inputs;
 use super::spec::{Explainer, MethodPage, MethodSpec, Need};
 use super::{Context, Explanation, Meaning};
-use crate::Result;
 use crate::predictor::{OnnxPredictor, Score};
+use crate::{Error, Result};
 
 /// Guided Backpropagation. There is nothing to set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -42,7 +43,7 @@ impl GuidedBackprop {
         inputs: ArrayView2<f64>,
         targets: &[usize],
     ) -> Result<Vec<Explanation>> {
-        let guided = predictor.with_relu(ReluBackward::Guided)?;
+        let guided = with_rules(predictor, relu::guided())?;
         at_inputs(Self::NAME, &guided, inputs, targets, |gradient, _| gradient)
     }
 }
@@ -61,7 +62,7 @@ impl Deconvnet {
         inputs: ArrayView2<f64>,
         targets: &[usize],
     ) -> Result<Vec<Explanation>> {
-        let deconvnet = predictor.with_relu(ReluBackward::Deconvnet)?;
+        let deconvnet = with_rules(predictor, relu::deconvnet())?;
         at_inputs(Self::NAME, &deconvnet, inputs, targets, |gradient, _| gradient)
     }
 }
@@ -134,4 +135,15 @@ impl Explainer for Deconvnet {
     ) -> Result<Vec<Explanation>> {
         self.explain(context.require_model(Self::NAME)?, inputs, targets)
     }
+}
+
+/// The model with other rules at its ReLUs, of which it must have one: nothing would differ from the gradient.
+fn with_rules(predictor: &OnnxPredictor, rules: BackwardRules) -> Result<OnnxPredictor> {
+    if !predictor.model().graph.nodes.iter().any(|node| node.is("Relu")) {
+        return Err(Error::Predictor {
+            reason: "it has no ReLU, so there is nothing that guided gradients could change".to_string(),
+            remedy: "use the method 'gradient' or 'smoothgrad'",
+        });
+    }
+    predictor.with_rules(rules)
 }

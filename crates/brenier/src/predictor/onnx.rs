@@ -13,12 +13,13 @@ use std::path::Path;
 
 use ndarray::{Array1, Array2, ArrayD, ArrayView2, ArrayViewD, Ix2};
 use onnx_grad::{
-    Builder, DType, Dim, GradOptions, Graph, Model, Node, ReluBackward, TensorData, coverage, grad_with,
+    BackwardRules, Builder, DType, Dim, GradOptions, Graph, Model, Node, TensorData, coverage, grad_with,
     lower, seed_name,
 };
 
 use super::layer::LayerPredictor;
 use super::logits::cut_final_activation;
+use super::pairs::PairPredictor;
 use super::preprocessing::Preprocessing;
 use super::values::ValuePredictor;
 use crate::engine::{Engine, EngineConfig, Tensor, Weights, Workers};
@@ -41,8 +42,8 @@ pub struct PredictorConfig {
     pub preprocessing: Preprocessing,
     /// Explain probabilities as they are, instead of the logits before a final `Softmax` or `Sigmoid`.
     pub keep_final_activation: bool,
-    /// How `Relu` sends gradients back.
-    pub relu: ReluBackward,
+    /// What replaces the derivative of some operators; nothing by default.
+    pub rules: BackwardRules,
 }
 
 /// A model, ready to be explained.
@@ -88,7 +89,7 @@ impl OnnxPredictor {
         }
         let values = ValuePredictor::prepared(&model, &config, notices)?;
         let engine = values.engine();
-        let options = GradOptions { relu: config.relu, ..engine.plan(Weights::Constants).gradient() };
+        let options = GradOptions { rules: config.rules.clone(), ..engine.plan(Weights::Constants).gradient() };
         let gradient = grad_with(&model.graph, &[SCORES], &[values.input()], options)?;
         let gradient = Model { graph: gradient, ..model.clone() };
         let gradient = Workers::planned(engine, &gradient)?;
@@ -100,19 +101,21 @@ impl OnnxPredictor {
         &self.values
     }
 
-    /// The same scores with gradients that `Relu` sends back in another way.
+    /// The same scores with other rules on the way back: what would be gradients is what the rules say.
     ///
     /// # Errors
-    /// If the model has no `Relu`: nothing would differ from the gradient.
-    pub fn with_relu(&self, relu: ReluBackward) -> Result<OnnxPredictor> {
-        if !self.model.graph.nodes.iter().any(|node| node.is("Relu")) {
-            return Err(Error::Predictor {
-                reason: "it has no ReLU, so there is nothing that guided gradients could change".to_string(),
-                remedy: "use the method 'gradient' or 'smoothgrad'",
-            });
-        }
-        let config = PredictorConfig { relu, ..self.config.clone() };
+    /// If the rules have none for a node that they must not take the derivative of.
+    pub fn with_rules(&self, rules: BackwardRules) -> Result<OnnxPredictor> {
+        let config = PredictorConfig { rules, ..self.config.clone() };
         OnnxPredictor::of(self.model.clone(), config, self.notices().to_vec())
+    }
+
+    /// The same model seen at two points at once.
+    ///
+    /// # Errors
+    /// If it has an operator that DeepLIFT has no rule for.
+    pub fn pairs(&self) -> Result<PairPredictor<'_>> {
+        PairPredictor::new(&self.values, &self.model, &self.config)
     }
 
     /// The graph from the input to the scores, with all that was lowered on the way.

@@ -5,7 +5,6 @@ use super::{Gradients, Step};
 use crate::build::Value;
 use crate::error::Result;
 use crate::graph::Attribute;
-use crate::options::ReluBackward;
 
 /// `d tanh(x) = (1 - y^2) dx`
 pub(super) fn tanh(step: &mut Step<'_>) -> Gradients {
@@ -45,21 +44,10 @@ pub(super) fn softsign(step: &mut Step<'_>) -> Gradients {
 /// handle element by element.
 pub(super) fn relu(step: &mut Step<'_>) -> Gradients {
     let (dy, y) = (step.dy()?, step.y()?);
-    let masked = |step: &mut Step<'_>, dy: &str| {
-        let large = step.b.scale(y, f64::from(f32::MAX));
-        let one = step.b.scalar_like(y, 1.0);
-        let mask = step.b.op("Min", &[&large, &one]);
-        step.b.mul(dy, &mask)
-    };
-    let gradient = match step.options.relu {
-        ReluBackward::Standard => masked(step, &dy),
-        ReluBackward::Guided => {
-            let rectified = step.b.op("Relu", &[&dy]);
-            masked(step, &rectified)
-        }
-        ReluBackward::Deconvnet => step.b.op("Relu", &[&dy]),
-    };
-    Ok(vec![Some(gradient)])
+    let large = step.b.scale(y, f64::from(f32::MAX));
+    let one = step.b.scalar_like(y, 1.0);
+    let mask = step.b.op("Min", &[&large, &one]);
+    Ok(vec![Some(step.b.mul(&dy, &mask))])
 }
 
 /// `dy` above 0, `alpha dy` elsewhere.

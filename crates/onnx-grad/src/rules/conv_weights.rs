@@ -8,8 +8,8 @@ use super::layout::pad_zeros;
 use crate::build::Value;
 use crate::error::Result;
 use crate::graph::Dim;
-use crate::options::WeightGradient;
 use crate::shapes::Window;
+use crate::step::WeightGradient;
 
 /// Kernels with more taps than this would make more nodes than is good for an engine.
 const MOST_TAPS: i64 = 121;
@@ -26,7 +26,7 @@ pub(super) fn weight_gradient(
     window: &Window,
     groups: i64,
 ) -> Result<Value> {
-    match step.options.weight_gradient {
+    match step.weight_gradient {
         WeightGradient::TransposedConv if groups == 1 => transposed_conv(step, x, dy, w, window),
         _ => im2col(step, x, dy, w, window, groups),
     }

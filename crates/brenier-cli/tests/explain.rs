@@ -341,6 +341,7 @@ fn mistakes_are_told() {
         (&[&inputs, "--baseline", "mean"], 1, "it needs rows of data, and none are given\nhint: "),
         (&[&inputs, "--samples", "5"], 1, "--samples makes no difference to ig\nhint: "),
         (&[&inputs, "--inversion-steps", "5"], 1, "--inversion-steps makes no difference to ig\nhint: "),
+        (&[&inputs, "--lrp-rule", "epsilon"], 1, "--lrp-rule makes no difference to ig\nhint: "),
         (
             &[&inputs, "--traces", "traces.npz", "--solver-tolerance", "1e-3"],
             1,

@@ -71,8 +71,8 @@ pub use path::{
     save_traces, sliced_wasserstein, solve, trace,
 };
 pub use predictor::{
-    BlockedNode, ChannelOrder, Inspection, InterfaceValue, LayerPredictor, LayerValues, Layout,
-    OnnxPredictor, PredictorConfig, Preprocessing, Sidecar, ValueAndGradient, ValuePredictor,
+    BlockedNode, ChannelOrder, Inspection, InterfaceValue, LayerPredictor, LayerValues, Layout, Multipliers,
+    OnnxPredictor, PairPredictor, PredictorConfig, Preprocessing, Sidecar, ValueAndGradient, ValuePredictor,
 };
 pub use ranking::highest_first;
 pub use score::{Score, ScoreFn, ValueFn};

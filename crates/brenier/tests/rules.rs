@@ -23,7 +23,7 @@ fn complaint(engine: &dyn Engine, case: &Case, fused: bool) -> Option<String> {
         weight_gradient: engine.plan(Weights::Inputs).weight_gradient,
         ..GradOptions::default()
     };
-    let graph = grad_with(&case.graph, &["y"], &wrt, options).unwrap();
+    let graph = grad_with(&case.graph, &["y"], &wrt, options.clone()).unwrap();
     let y = &evaluate(&case.graph, &case.inputs).unwrap()[0];
     let mut inputs = case.inputs.clone();
     if graph.input(&seed_name("y")).is_some() {

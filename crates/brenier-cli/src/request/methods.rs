@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use brenier::Rule;
-use brenier::attribute::{Absence, Baseline, Method, Need, Setting, Settings};
+use brenier::attribute::{Absence, Baseline, LrpRule, Method, Need, Setting, Settings};
 
 use clap::Args;
 
@@ -33,6 +33,11 @@ pub(crate) struct MethodArgs {
     /// The layer of grad-cam, by the name of its node or value; the last convolution where not given
     #[arg(long, value_name = "NAME")]
     layer: Option<String>,
+    /// How layers share relevance in lrp: epsilon-gamma where not given, epsilon-plus, epsilon-plus-flat,
+    /// epsilon-gamma-box:LOW,HIGH, epsilon-alpha2-beta1, epsilon-alpha2-beta1-flat; or one rule for all layers: epsilon,
+    /// gamma, z-plus, alpha-beta, flat, w-square, some with a number (epsilon:0.25)
+    #[arg(long, value_name = "RULE")]
+    lrp_rule: Option<LrpRule>,
     /// Number of nearest neighbours of geodesic-ig
     #[arg(long, value_name = "N")]
     neighbours: Option<usize>,
@@ -89,6 +94,7 @@ impl MethodArgs {
             rule: given_rule.then(|| self.rule()).transpose()?,
             steps: self.steps,
             layer: self.layer.clone(),
+            lrp_rule: self.lrp_rule,
             neighbours: self.neighbours,
             solver_tolerance: self.solver_tolerance,
             inversion_steps: self.inversion_steps,
@@ -122,6 +128,7 @@ impl MethodArgs {
             ("--window", Setting::Window, self.window.is_some()),
             ("--stride", Setting::Stride, self.stride.is_some()),
             ("--layer", Setting::Layer, self.layer.is_some()),
+            ("--lrp-rule", Setting::LrpRule, self.lrp_rule.is_some()),
             ("--neighbours", Setting::Neighbours, self.neighbours.is_some()),
             ("--solver-tolerance", Setting::SolverTolerance, self.solver_tolerance.is_some()),
             ("--inversion-steps", Setting::InversionSteps, self.inversion_steps.is_some()),

@@ -19,9 +19,10 @@ use serde::{Deserialize, Serialize};
 use super::idgi::SUFFIX;
 use super::spec::Explainer;
 use super::{
-    BlurIg, Context, Ddim, Deconvnet, ExpectedGradients, Explanation, GeodesicIg, GradCam, Gradient,
-    GradientInput, GradientShap, GuidedBackprop, GuidedIg, IntegratedGradients, KernelShap, Lime, Meaning,
-    MethodSpec, Need, Occlusion, Rise, Settings, ShapleyValues, SmoothGrad, Transport,
+    BlurIg, Context, Ddim, Deconvnet, DeepLift, DeepShap, ExpectedGradients, Explanation, GeodesicIg,
+    GradCam, Gradient, GradientInput, GradientShap, GuidedBackprop, GuidedIg, IntegratedGradients,
+    KernelShap, Lime, Lrp, Meaning, MethodSpec, Need, Occlusion, Rise, Settings, ShapleyValues, SmoothGrad,
+    Transport,
 };
 use crate::path::Path;
 use crate::predictor::Score;
@@ -68,6 +69,13 @@ methods! {
     Deconvnet,
     /// Grad-CAM.
     GradCam,
+    /// Layer-wise Relevance Propagation.
+    Lrp,
+    /// DeepLIFT.
+    #[serde(rename = "deeplift")]
+    DeepLift,
+    /// DeepSHAP.
+    DeepShap,
     // Gradients at many points.
     /// SmoothGrad, SmoothGrad-squared and VarGrad.
     #[serde(rename = "smoothgrad")]

@@ -1,6 +1,6 @@
 //! What is common to the settings of many methods.
 
-use super::{Absence, Allocation, Baseline, Grouping, Rule};
+use super::{Absence, Allocation, Baseline, Grouping, LrpRule, Rule};
 
 /// What is common to the settings of many methods. What is not given is each method's own default.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -17,6 +17,8 @@ pub struct Settings {
     pub steps: Option<usize>,
     /// The layer of Grad-CAM.
     pub layer: Option<String>,
+    /// How layers share relevance in LRP.
+    pub lrp_rule: Option<LrpRule>,
     /// Number of nearest neighbours.
     pub neighbours: Option<usize>,
     /// Local error that the solver of a trace may make.

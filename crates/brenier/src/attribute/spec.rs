@@ -70,6 +70,8 @@ pub enum Setting {
     Steps,
     /// [`Settings::layer`].
     Layer,
+    /// [`Settings::lrp_rule`].
+    LrpRule,
     /// [`Settings::neighbours`].
     Neighbours,
     /// [`Settings::solver_tolerance`].

@@ -59,7 +59,8 @@ impl LayerPredictor {
         };
         let dtype = graph.inputs[0].dtype;
         graph.outputs.push(ValueInfo { name: layer.clone(), dtype, shape: Some(at) });
-        let options = GradOptions { rules: config.rules.clone(), ..engine.plan(Weights::Constants).gradient() };
+        let options =
+            GradOptions { rules: config.rules.clone(), ..engine.plan(Weights::Constants).gradient() };
         let gradient = grad_with(&graph, &[SCORES], &[&layer], options)?;
         let input = graph.inputs[0].name.clone();
         let workers = Workers::planned(engine, &Model { graph: gradient, ..model.clone() })?;

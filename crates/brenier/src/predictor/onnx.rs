@@ -89,7 +89,8 @@ impl OnnxPredictor {
         }
         let values = ValuePredictor::prepared(&model, &config, notices)?;
         let engine = values.engine();
-        let options = GradOptions { rules: config.rules.clone(), ..engine.plan(Weights::Constants).gradient() };
+        let options =
+            GradOptions { rules: config.rules.clone(), ..engine.plan(Weights::Constants).gradient() };
         let gradient = grad_with(&model.graph, &[SCORES], &[values.input()], options)?;
         let gradient = Model { graph: gradient, ..model.clone() };
         let gradient = Workers::planned(engine, &gradient)?;
@@ -115,7 +116,7 @@ impl OnnxPredictor {
     /// # Errors
     /// If it has an operator that DeepLIFT has no rule for.
     pub fn pairs(&self) -> Result<PairPredictor<'_>> {
-        PairPredictor::new(&self.values, &self.model, &self.config)
+        PairPredictor::new(&self.values, &self.model)
     }
 
     /// The graph from the input to the scores, with all that was lowered on the way.

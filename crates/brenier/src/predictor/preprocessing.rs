@@ -16,6 +16,9 @@ use serde::{Deserialize, Deserializer, Serialize};
 use super::resampling::resampling;
 use crate::error::{Error, Result};
 
+/// Names of the nodes that prepare an input start with this.
+pub(crate) const PREPARATION: &str = "brenier/preprocessing/";
+
 /// The order of colours that a model takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -183,7 +186,7 @@ impl Preprocessing {
         let batch = inner.shape.as_ref().and_then(|s| s.first()).cloned().unwrap_or(Dim::symbol("N"));
         let name = format!("{}.unprocessed", inner.name);
         let dims: Vec<Dim> = std::iter::once(batch).chain(user.iter().map(|&n| n.into())).collect();
-        let mut b = Builder::extend(Graph::new("preprocessing"), "brenier/preprocessing/")?;
+        let mut b = Builder::extend(Graph::new("preprocessing"), PREPARATION)?;
         let x = b.input(&name, inner.dtype, &dims);
         let x = self.resized(&mut b, x, user, inner.dtype);
         let x = self.reordered(&mut b, x, user)?;

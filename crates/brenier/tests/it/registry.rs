@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path as FilePath;
 
 use brenier::attribute::{
-    Absence, Baseline, Context, Grouping, Method, MethodSpec, Need, Setting, Settings, method_tables,
+    Absence, Baseline, Context, Grouping, LrpRule, Method, MethodSpec, Need, Setting, Settings, method_tables,
 };
 use brenier::data::Dataset;
 use brenier::evaluate::{
@@ -64,6 +64,10 @@ fn classes_of_captum_and_shap_are_known() {
         ("ExactExplainer", "shapley-values"),
         ("Occlusion", "occlusion"),
         ("Lime", "lime"),
+        ("LRP", "lrp"),
+        ("DeepLift", "deeplift"),
+        ("DeepLiftShap", "deep-shap"),
+        ("DeepExplainer", "deep-shap"),
     ];
     for (typed, name) in known {
         assert_eq!(typed.parse::<Method>().unwrap().name(), name, "{typed}");
@@ -82,6 +86,7 @@ fn given(setting: Setting) -> Option<Settings> {
         Setting::Rule => Settings { rule: Some(Rule::Left { steps: 7 }), ..default },
         Setting::Steps => Settings { steps: Some(7), ..default },
         Setting::Layer => Settings { layer: Some("here".into()), ..default },
+        Setting::LrpRule => Settings { lrp_rule: Some(LrpRule::ZPlus), ..default },
         Setting::Neighbours => Settings { neighbours: Some(7), ..default },
         Setting::SolverTolerance => Settings { solver_tolerance: Some(0.1), ..default },
         Setting::InversionSteps => Settings { inversion_steps: Some(7), ..default },
@@ -104,6 +109,7 @@ fn settings_that_a_spec_uses_make_a_difference_and_no_others_do() {
         Rule,
         Steps,
         Layer,
+        LrpRule,
         Neighbours,
         SolverTolerance,
         InversionSteps,

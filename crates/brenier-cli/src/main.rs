@@ -11,6 +11,7 @@ mod data_args;
 mod engine_args;
 mod output;
 mod progress;
+mod reference_args;
 mod request;
 mod run_args;
 mod verbs;

@@ -107,17 +107,29 @@ fn a_flow_is_trained_straightened_and_explained_with() {
 
 #[test]
 fn killed_again_and_again_a_run_ends_with_the_same_bits() {
+    killed_again_and_again(&["--steps", "1500", "--checkpoint-every", "7"]);
+}
+
+#[test]
+fn killed_amid_groups_larger_than_the_batch_a_run_ends_with_the_same_bits() {
+    // A group of 150 serves four batches and a part of the next.
+    let groups = ["--coupling", "ot", "--group", "150"];
+    let classes = ["--from-class", "light", "--to-class", "heavy"];
+    let steps = ["--steps", "900", "--checkpoint-every", "7"];
+    killed_again_and_again(&[&groups[..], &classes, &steps].concat());
+}
+
+fn killed_again_and_again(settings: &[&str]) {
     let folder = tempfile::tempdir().unwrap();
     let data = table(folder.path(), 200);
     let (whole, broken) = (folder.path().join("whole"), folder.path().join("broken"));
-    let settings = ["--steps", "1500", "--checkpoint-every", "7"];
-    let done = train(&data, &whole, &settings);
+    let done = train(&data, &whole, settings);
     assert_eq!(done.status.code(), Some(0), "{}", stderr(&done));
     let mut killed = 0;
     for round in 0..200u64 {
         let resume: &[&str] = if broken.join("run.json").exists() { &["--resume"] } else { &[] };
         let arguments =
-            [&["train", &data, "-o", text(&broken)], SMALL.as_slice(), &settings, resume].concat();
+            [&["train", &data, "-o", text(&broken)], SMALL.as_slice(), settings, resume].concat();
         let mut child = Command::new(env!("CARGO_BIN_EXE_brenier"))
             .args(arguments)
             .stdout(Stdio::null())
@@ -241,8 +253,21 @@ fn bad_data_is_refused_with_its_place() {
     assert!(message.contains("diverged") && message.contains("lower the learning rate"), "{message}");
     let message = refused(&good, &["--network", "transformer"]);
     assert!(message.contains("there is no network 'transformer'"), "{message}");
-    let message = refused(&good, &["--batch", "10", "--coupling", "ot", "--group", "4"]);
-    assert!(message.contains("multiple"), "{message}");
+    let message = refused(&good, &["--batch", "10", "--group", "4"]);
+    assert!(message.contains("no meaning for independent pairs"), "{message}");
+    let labelled: String = (0..40).map(|i| format!("{},{},{}\n", i, i * i, ["low", "high"][i / 20])).collect();
+    let labelled = file("labelled.csv", &format!("a,b,class\n{labelled}"));
+    let classes = |from: &'static str, to: &'static str| {
+        refused(&labelled, &["--label", "class", "--batch", "8", "--from-class", from, "--to-class", to])
+    };
+    let message = classes("low", "hihg");
+    assert!(message.contains("no class 'hihg'") && message.contains("did you mean 'high'?"), "{message}");
+    let message = classes("low", "low");
+    assert!(message.contains("both the class to start from"), "{message}");
+    let message = refused(&labelled, &["--objective", "classify", "--to-class", "low"]);
+    assert!(message.contains("a classifier has no reference") && message.contains("--to-class"), "{message}");
+    let message = refused(&good, &["--from-class", "a", "--to-class", "b"]);
+    assert!(message.contains("label"), "{message}");
     let message = refused(text(&at("absent.csv")), &[]);
     assert!(message.contains("absent.csv"), "{message}");
 }
@@ -273,6 +298,10 @@ fn one_data_set_is_carried_to_another_and_a_foreign_network_can_be_trained() {
     let model = onnx_grad::Model::load(run.join("flow.onnx")).unwrap();
     let metadata = brenier::flow::FlowMetadata::of(&model).unwrap();
     assert!(metadata.reference.clone().unwrap().ends_with("last.csv"));
+    assert_eq!(metadata.reference_data.as_ref().unwrap().len(), 64);
+    assert_ne!(metadata.reference_data, metadata.data);
+    // Where both ends are data, large groups are the default.
+    assert_eq!(metadata.coupling.as_deref(), Some("optimal transport within 1024"));
     let flow =
         brenier::flow::OnnxFlow::new(model.clone(), &brenier::engine::EngineConfig::default()).unwrap();
     let row = ndarray::arr2(&[[4.0, 0.5]]);
@@ -288,4 +317,39 @@ fn one_data_set_is_carried_to_another_and_a_foreign_network_can_be_trained() {
     let done = brenier(&[&["train", &this, "-o", text(&second)], network.as_slice()].concat());
     assert_eq!(done.status.code(), Some(0), "{}", stderr(&done));
     assert!(second.join("flow.onnx").exists());
+}
+
+#[test]
+fn one_class_is_carried_to_another_and_the_flow_remembers_which() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = table(folder.path(), 300);
+    let (first, second) = (folder.path().join("first"), folder.path().join("second"));
+    let done = train(&data, &first, &["--from-class", "light", "--to-class", "heavy", "--steps", "150"]);
+    assert_eq!(done.status.code(), Some(0), "{}", stderr(&done));
+    let read = |run: &Path| {
+        let model = onnx_grad::Model::load(run.join("flow.onnx")).unwrap();
+        brenier::flow::FlowMetadata::of(&model).unwrap()
+    };
+    let metadata = read(&first);
+    assert_eq!((metadata.from_class.as_deref(), metadata.to_class.as_deref()), (Some("light"), Some("heavy")));
+    assert_eq!(metadata.coupling.as_deref(), Some("optimal transport within 1024"));
+    // The next level starts from the same class without being told.
+    let done = brenier(&[
+        "reflow", text(&first), &data, "-o", text(&second), "--label", "class", "--batch", "32", "--steps", "50",
+        "--generated", "60", "--inverted", "60",
+    ]);
+    assert_eq!(done.status.code(), Some(0), "{}", stderr(&done));
+    let next = read(&second);
+    assert_eq!((next.level, next.from_class, next.reference_data), (Some(2), metadata.from_class, metadata.reference_data));
+    // Nothing is claimed about a reference that is data: no standard deviations in the certificate.
+    let model = folder.path().join("model");
+    let done = train(&data, &model, &["--objective", "classify", "--steps", "50"]);
+    assert_eq!(done.status.code(), Some(0), "{}", stderr(&done));
+    let (network, flow) = (model.join("classifier.onnx"), second.join("flow.onnx"));
+    let explain = ["explain", "-m", text(&network), &data, "--label", "class", "--limit", "1", "-f", text(&flow)];
+    let done = brenier(&[&explain[..], &["--method", "transport", "--format", "json"]].concat());
+    assert_eq!(done.status.code(), Some(0), "{}", stderr(&done));
+    let certificates: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
+    assert!(certificates[0]["path"]["reference_deviation"].is_null(), "{certificates}");
+    assert!(certificates[0]["path"]["kind"] == "trace", "{certificates}");
 }

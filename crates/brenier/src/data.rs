@@ -19,12 +19,15 @@ mod numpy;
 mod open;
 mod options;
 mod parquet;
+mod population;
 mod scaling;
 mod table;
 
 pub use crate::error::DataError;
+pub(crate) use coding::with_features as columns_with_features;
 pub use coding::{Column, ColumnKind};
 pub use dataset::Dataset;
 pub use npy_rows::NpyRows;
 pub use options::{Color, Layout, Missing, OpenOptions, Part, Transform};
+pub use population::Population;
 pub use scaling::{Constants, Real, Scaling, ScalingConfig, ScalingMethod, ScalingUnit};

@@ -5,14 +5,12 @@
 //! ([`train`]) on [`Pairs`] of reference and data, and straightened by pairs that
 //! a flow makes ([`reflow_pairs`](crate::reflow_pairs)).
 
-mod assignment;
 mod diffusion;
 mod metadata;
 mod onnx;
 mod pairs;
 mod rectified;
 
-pub use assignment::assign;
 pub use diffusion::{Denoising, NoisePredictor, noise_schedule, predict_noise_with};
 pub use metadata::{FlowMetadata, Objective};
 pub use onnx::OnnxFlow;

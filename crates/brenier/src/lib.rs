@@ -52,6 +52,7 @@ pub mod runs;
 mod score;
 mod store;
 pub mod train;
+pub mod transport;
 mod whole_file;
 
 pub use attribute::{

@@ -26,6 +26,8 @@ const ORDER: &[&str] = &[
     "train",
     "predictor",
     "classify",
+    // Couplings of rows: flows are trained on them.
+    "transport",
     "flow",
     "path",
     "attribute",

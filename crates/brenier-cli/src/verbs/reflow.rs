@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 use brenier::data::Dataset;
 use brenier::flow::OnnxFlow;
-use brenier::runs::{ReferenceKind, ReflowRun, reflow};
+use brenier::runs::{ReflowRun, reflow};
 use brenier::{Scheme, Solver, VelocityField};
 use clap::Args;
 
-use super::train::reference;
 use crate::output::print_progress;
+use crate::reference_args::{Reference, ReferenceArgs};
 use crate::run_args::RunArgs;
 
 /// Straighten a flow: train its next rectification level
@@ -36,9 +36,8 @@ pub(crate) struct Reflow {
     /// Solve them with so many Heun steps instead: faster, and mostly too coarse for the way back from data
     #[arg(long, value_name = "N", conflicts_with = "solver_tolerance")]
     solver_steps: Option<usize>,
-    /// The distribution at time 0: normal, uniform, or a data set; as the flow says where not given
-    #[arg(long, value_name = "normal|uniform|DATA")]
-    reference: Option<String>,
+    #[command(flatten)]
+    reference: ReferenceArgs,
     #[command(flatten)]
     run: RunArgs,
 }
@@ -61,11 +60,8 @@ pub(crate) fn run(args: &Reflow) -> Result<()> {
             flow.shape()
         );
     }
-    let named = args.reference.clone().unwrap_or_else(|| match flow.metadata().reference.as_deref() {
-        None | Some("standard-normal") => "normal".to_string(),
-        Some(other) => other.to_string(),
-    });
-    let (kind, rows): (ReferenceKind, _) = reference(&named, &options, &data)?;
+    let reference = args.reference.or_like(flow.metadata());
+    let (data, held_out, Reference { kind, rows }) = reference.open(data, held_out, &options)?;
     let level = flow.metadata().level.unwrap_or(1) + 1;
     print_progress(&format!("level {level}: {} pairs, then training", args.generated + args.inverted));
     let solver = match args.solver_steps {

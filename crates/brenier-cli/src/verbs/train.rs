@@ -2,9 +2,9 @@
 
 mod network;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use brenier::classify::Augment;
 use brenier::data::{Constants, Dataset, OpenOptions, ScalingConfig};
 use brenier::flow::Coupling;
@@ -16,6 +16,7 @@ use clap::{Args, ValueEnum};
 
 use self::network::NetworkArgs;
 use crate::output::print_progress;
+use crate::reference_args::{Reference, ReferenceArgs};
 use crate::run_args::RunArgs;
 
 /// Train a flow from a reference distribution to data, or something to explain
@@ -24,6 +25,7 @@ use crate::run_args::RunArgs;
   brenier train fashion-mnist/ -o run                       a rectified flow from noise to images
   brenier train table.csv --label income -o run             the same for a table
   brenier train ill.csv --reference healthy.csv -o run      from one data set to another
+  brenier train fashion-mnist/ --from-class 'T-shirt/top' --to-class Pullover -o run
   brenier train cifar10/ -o run --coupling ot --group 64    minibatch optimal transport
   brenier train cifar10/ -o diffusion --objective ddpm      the diffusion baseline
   brenier train cifar10/ -o model --objective classify --flip --shift 4
@@ -34,13 +36,13 @@ pub(crate) struct Train {
     /// What to learn
     #[arg(long, default_value = "flow", value_parser = names())]
     objective: String,
-    /// The distribution at time 0: normal, uniform, or a second data set
-    #[arg(long, value_name = "normal|uniform|DATA", default_value = "normal")]
-    reference: String,
-    /// Which reference point goes with which example
-    #[arg(long, value_enum, default_value = "independent")]
-    coupling: Couple,
-    /// Pairs of a batch that are assigned together by --coupling ot; the whole batch where not given
+    #[command(flatten)]
+    reference: ReferenceArgs,
+    /// Which reference point goes with which example; ot where the reference is data, independent otherwise
+    #[arg(long, value_enum)]
+    coupling: Option<Couple>,
+    /// Pairs that are assigned together by --coupling ot, also more than a batch; 1024 where the reference is data, the
+    /// batch otherwise
     #[arg(long, value_name = "N")]
     group: Option<usize>,
     /// Held-out data; a part of DATA where not given
@@ -65,7 +67,7 @@ pub(crate) struct Train {
 enum Couple {
     /// Any with any
     Independent,
-    /// The best assignment within the batch
+    /// The best assignment within groups
     Ot,
 }
 
@@ -80,8 +82,12 @@ pub(crate) fn run(args: &Train) -> Result<()> {
     let Some(spec) = objectives().find(|spec| spec.name == args.objective) else {
         bail!("there is no objective '{}'", args.objective)
     };
+    if matches!(spec.goal, Goal::Classifier) && args.reference.is_given() {
+        bail!("a classifier has no reference\nhint: leave out {}, or train a flow", args.reference.flags());
+    }
     let options = args.run.data.options();
     let (data, held_out) = open(args, &options)?;
+    let (data, held_out, reference) = args.reference.open(data, held_out, &options)?;
     print_progress(&format!(
         "{} rows to train on, {} held out, each of shape {:?}",
         data.len(),
@@ -107,21 +113,28 @@ pub(crate) fn run(args: &Train) -> Result<()> {
             train_classifier(&data, &held_out, start, &run, &args.run.output, &mut watch)?.0
         }
         Goal::Generator { objective, any_reference } => {
-            let (kind, rows) = reference(&args.reference, &options, &data)?;
+            let Reference { kind, rows } = reference;
             if !any_reference && kind != ReferenceKind::StandardNormal {
                 bail!(
-                    "a diffusion model starts from Gaussian noise, not from '{}'\nhint: leave out --reference, or train a flow",
+                    "a diffusion model starts from Gaussian noise, not from {}\nhint: leave out --reference and --from-class, or train a flow",
                     args.reference
                 );
             }
-            let coupling = match args.coupling {
-                Couple::Independent => Coupling::Independent,
-                Couple::Ot => Coupling::OptimalTransport { group: args.group.unwrap_or(training.batch) },
-            };
+            let coupling = coupling(args, kind, training.batch)?;
             let network = args.network.flow(data.shape())?;
             let half_weights = args.run.training.half_weights;
-            let run =
-                FlowRun { objective, network, reference: kind, coupling, scaling, half_weights, training };
+            let (from_class, to_class) = args.reference.classes();
+            let run = FlowRun {
+                objective,
+                network,
+                reference: kind,
+                from_class,
+                to_class,
+                coupling,
+                scaling,
+                half_weights,
+                training,
+            };
             train_generator(&data, &held_out, rows.as_ref(), start, &run, &args.run.output, &mut watch)?
                 .outcome
         }
@@ -144,19 +157,16 @@ fn open(args: &Train, options: &OpenOptions) -> Result<(Dataset, Dataset)> {
     }
 }
 
-/// The distribution at time 0, with its rows where it is a data set.
-pub(crate) fn reference(
-    name: &str,
-    options: &OpenOptions,
-    data: &Dataset,
-) -> Result<(ReferenceKind, Option<Dataset>)> {
-    match name {
-        "normal" => Ok((ReferenceKind::StandardNormal, None)),
-        "uniform" => Ok((ReferenceKind::Uniform, None)),
-        path => {
-            let rows = Dataset::open(Path::new(path), &options.clone().like(data))
-                .with_context(|| format!("cannot use '{path}' as the reference"))?;
-            Ok((ReferenceKind::Data, Some(rows)))
+/// Which reference point goes with which example.
+fn coupling(args: &Train, kind: ReferenceKind, batch: usize) -> Result<Coupling> {
+    let default = if kind == ReferenceKind::Data { Couple::Ot } else { Couple::Independent };
+    match (args.coupling.unwrap_or(default), args.group) {
+        (Couple::Ot, Some(group)) => Ok(Coupling::OptimalTransport { group }),
+        (Couple::Ot, None) if kind == ReferenceKind::Data => Ok(Coupling::BETWEEN_DATA),
+        (Couple::Ot, None) => Ok(Coupling::OptimalTransport { group: batch }),
+        (Couple::Independent, None) => Ok(Coupling::Independent),
+        (Couple::Independent, Some(group)) => {
+            bail!("a group of {group} pairs has no meaning for independent pairs\nhint: add --coupling ot, or leave out --group")
         }
     }
 }

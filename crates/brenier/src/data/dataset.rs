@@ -376,6 +376,31 @@ impl Dataset {
         hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
+    /// A fingerprint of the values alone: two data sets with the same rows in the same order have the same one.
+    pub(crate) fn values_fingerprint(&self) -> String {
+        let mut hash = Sha256::new();
+        for row in 0..self.len() {
+            self.for_each_value(row, |_, value| hash.update(value.to_le_bytes()));
+        }
+        hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// The same rows, labels and names with these features of a table in this order, which are these columns.
+    pub(crate) fn with_features(&self, features: &[usize], columns: Vec<Column>) -> Result<Self> {
+        let mut values = Vec::with_capacity(self.len() * features.len());
+        let mut row_values = vec![0.0; self.features()];
+        for row in 0..self.len() {
+            self.for_each_value(row, |feature, value| row_values[feature] = value);
+            values.extend(features.iter().map(|&feature| row_values[feature]));
+        }
+        let mut changed = Self::from_floats(self.origin(), &[features.len()], values)?;
+        if let Some(labels) = self.labels() {
+            changed = changed.with_labels(labels, self.classes().to_vec())?;
+        }
+        let names = (0..self.len()).map(|row| self.name(row)).collect();
+        Ok(changed.with_columns(columns).with_names(Names::Each(names)))
+    }
+
     /// Every value of a row in turn, without a copy.
     pub(crate) fn for_each_value(&self, row: usize, mut visit: impl FnMut(usize, f32)) {
         let features = self.features();

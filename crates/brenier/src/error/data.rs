@@ -48,6 +48,58 @@ pub enum DataError {
         kind: &'static str,
     },
 
+    /// A population has no rows, or one.
+    #[error(
+        "population '{name}' has {rows} rows, and two are the least that can be compared\nhint: give more rows: \
+         some hundreds are a good beginning"
+    )]
+    Population {
+        /// Its name.
+        name: String,
+        /// Its rows.
+        rows: usize,
+    },
+    /// There is no such class.
+    #[error("{data} has no class '{class}'\nhint: did you mean '{nearest}'?")]
+    NoClass {
+        /// The data.
+        data: String,
+        /// The class asked for.
+        class: String,
+        /// The class whose name is nearest to it.
+        nearest: String,
+    },
+    /// Two populations have rows of different shapes.
+    #[error(
+        "population '{first}' has rows of shape {first_shape:?}, but '{second}' has {second_shape:?}\nhint: populations \
+         that are compared have the same features; resize images, or leave out columns"
+    )]
+    PopulationShape {
+        /// The first population.
+        first: String,
+        /// The shape of its rows.
+        first_shape: Vec<usize>,
+        /// The second population.
+        second: String,
+        /// The shape of its rows.
+        second_shape: Vec<usize>,
+    },
+    /// A column of one population is not in the other, or is coded in another way.
+    #[error(
+        "column '{column}' of population '{first}' {reason} in '{second}'\nhint: give tables with the same columns, or \
+         leave out those that only one has (--drop)"
+    )]
+    PopulationColumn {
+        /// The population with the column.
+        first: String,
+        /// The other.
+        second: String,
+        /// The column.
+        column: String,
+        /// What is wrong with it there.
+        reason: &'static str,
+    },
+
     /// Two images of a set differ in size or channels.
     #[error(
         "images of different sizes: {} is {first_shape:?}, but {} is {second_shape:?} (channels, height, \

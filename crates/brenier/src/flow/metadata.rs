@@ -43,6 +43,12 @@ pub struct FlowMetadata {
     pub data: Option<String>,
     /// The distribution at time 0, in words: `standard-normal`, `uniform`, or where its rows come from.
     pub reference: Option<String>,
+    /// A fingerprint of the rows at time 0, where they are data.
+    pub reference_data: Option<String>,
+    /// The class that the rows at time 0 have, where they are those of one.
+    pub from_class: Option<String>,
+    /// The class that the data have, where they are those of one.
+    pub to_class: Option<String>,
     /// How reference and data were coupled.
     pub coupling: Option<String>,
 }
@@ -61,6 +67,9 @@ impl FlowMetadata {
             seed: entry(model, "brenier.seed")?,
             data: entry(model, "brenier.data")?,
             reference: entry(model, "brenier.reference")?,
+            reference_data: entry(model, "brenier.reference_data")?,
+            from_class: entry(model, "brenier.from_class")?,
+            to_class: entry(model, "brenier.to_class")?,
             coupling: entry(model, "brenier.coupling")?,
         })
     }
@@ -76,6 +85,9 @@ impl FlowMetadata {
         put(model, "brenier.seed", &self.seed)?;
         put(model, "brenier.data", &self.data)?;
         put(model, "brenier.reference", &self.reference)?;
+        put(model, "brenier.reference_data", &self.reference_data)?;
+        put(model, "brenier.from_class", &self.from_class)?;
+        put(model, "brenier.to_class", &self.to_class)?;
         put(model, "brenier.coupling", &self.coupling)
     }
 }
@@ -137,7 +149,10 @@ mod tests {
             training: None,
             seed: Some(u64::MAX),
             data: Some("abc".into()),
-            reference: Some("standard-normal".into()),
+            reference: Some("healthy.csv".into()),
+            reference_data: Some("def".into()),
+            from_class: Some("healthy".into()),
+            to_class: None,
             coupling: None,
         };
         metadata.write(&mut model).unwrap();

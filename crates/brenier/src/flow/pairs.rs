@@ -3,12 +3,16 @@
 //! A coupling says which reference point goes with which example:
 //!
 //! - [`Coupling::Independent`]: any with any. The first rectified flow.
-//! - [`Coupling::OptimalTransport`]: within a group of a batch, the assignment with the least total squared
+//! - [`Coupling::OptimalTransport`]: within a group of pairs, the assignment with the least total squared
 //!   distance (Pooladian et al., 2023; Tong et al., 2023). Larger groups come nearer to optimal transport of
-//!   the distributions and cost their third power.
+//!   the distributions and cost their third power. A group may be larger than a batch: it is assigned once and
+//!   serves one batch after another, and the next one is assigned meanwhile.
 //! - [`StoredPairs`]: made by another flow; see [`reflow_pairs`](crate::reflow_pairs).
 //!
 //! What step `s` sees follows from the seed and `s` alone, so that a run can be resumed anywhere.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
 
 use ndarray::{Array2, ArrayView2, Axis, s};
 use rand::RngExt;
@@ -16,10 +20,10 @@ use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
 
-use super::assignment::assign;
 use crate::data::{Dataset, Scaling};
 use crate::error::{Error, Result, expect_shape};
 use crate::train::{Epochs, Stream, step_rng};
+use crate::transport::{assign, squared_distances};
 
 /// Training examples, flat.
 pub trait Rows: Sync {
@@ -143,12 +147,21 @@ pub enum Coupling {
     /// Any with any.
     #[default]
     Independent,
-    /// The best exact assignment within groups of so many pairs of a batch.
+    /// The best exact assignment within groups of so many pairs.
     OptimalTransport {
-        /// Pairs that are assigned together. A batch must be a multiple.
+        /// Pairs that are assigned together: a part of a batch, or as many as several batches have.
         group: usize,
     },
 }
+
+impl Coupling {
+    /// What suits a reference that is data: groups of 1,024. In small groups a row's partner is far from the row it would
+    /// have in the whole population, and the flow learns to change what need not change.
+    pub const BETWEEN_DATA: Coupling = Coupling::OptimalTransport { group: 1024 };
+}
+
+/// References and data, a row for each pair.
+type Couples = (Array2<f32>, Array2<f32>);
 
 /// Data coupled with a reference distribution.
 pub struct CoupledPairs<'a> {
@@ -158,6 +171,16 @@ pub struct CoupledPairs<'a> {
     seed: u64,
     examples: Epochs,
     references: Option<Epochs>,
+    groups: Mutex<Groups>,
+}
+
+/// Groups that are larger than a batch. A memory, not a state: what is in a group follows from the seed and its number.
+#[derive(Default)]
+struct Groups {
+    /// The one asked for last.
+    last: Option<(u64, Arc<Couples>)>,
+    /// The one after it, on its way.
+    next: Option<(u64, JoinHandle<Result<Couples>>)>,
 }
 
 impl<'a> CoupledPairs<'a> {
@@ -190,7 +213,66 @@ impl<'a> CoupledPairs<'a> {
             Source::Rows(rows) => Some(Epochs::new(seed, Stream::Reference, rows.len())),
             _ => None,
         };
-        Ok(Self { data, source, coupling, seed, examples, references })
+        Ok(Self { data, source, coupling, seed, examples, references, groups: Mutex::default() })
+    }
+
+    /// Pairs of any with any: the `number`th set of so many.
+    fn independent(&self, number: u64, rows: usize) -> Result<Couples> {
+        let features = self.data.shape().iter().product();
+        let mut rng = step_rng(self.seed, Stream::Pairs, number);
+        let mut z0 = Array2::zeros((rows, features));
+        match self.source {
+            Source::StandardNormal => z0.mapv_inplace(|_| StandardNormal.sample(&mut rng)),
+            Source::Uniform { low, high } => z0.mapv_inplace(|_| rng.random_range(low..high)),
+            Source::Rows(rows) => {
+                let indices = self.references.as_ref().map(|r| r.of_step(number, z0.nrows()));
+                gather(rows, &indices.unwrap_or_default(), &mut z0)?;
+            }
+        }
+        let mut z1 = Array2::zeros((rows, features));
+        gather(self.data, &self.examples.of_step(number, rows), &mut z1)?;
+        Ok((z0, z1))
+    }
+
+    /// The pairs of a step out of groups that do not fit into a batch: all pairs, group after group, are one line, from
+    /// which steps take in turn.
+    fn from_groups(&self, step: u64, rows: usize, group: usize) -> Result<Couples> {
+        let features = self.data.shape().iter().product();
+        let (mut z0, mut z1) = (Array2::zeros((rows, features)), Array2::zeros((rows, features)));
+        let mut done = 0;
+        while done < rows {
+            let place = step * rows as u64 + done as u64;
+            let (number, first) = (place / group as u64, (place % group as u64) as usize);
+            let couples = self.group(number, group)?;
+            let count = (group - first).min(rows - done);
+            let (from, to) = (s![first..first + count, ..], s![done..done + count, ..]);
+            z0.slice_mut(to).assign(&couples.0.slice(from));
+            z1.slice_mut(to).assign(&couples.1.slice(from));
+            done += count;
+        }
+        Ok((z0, z1))
+    }
+
+    fn group(&self, number: u64, size: usize) -> Result<Arc<Couples>> {
+        let mut groups = self.groups.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, couples)) = groups.last.as_ref().filter(|(known, _)| *known == number) {
+            return Ok(couples.clone());
+        }
+        let coupling = Coupling::OptimalTransport { group: size };
+        let couples = match groups.next.take() {
+            Some((known, work)) if known == number => work.join().map_err(|_| Error::Worker {
+                reason: format!("the assignment of group {number} ended early"),
+            })??,
+            _ => {
+                let (z0, z1) = self.independent(number, size)?;
+                couple(coupling, z0, z1)?
+            }
+        };
+        let couples = Arc::new(couples);
+        groups.last = Some((number, couples.clone()));
+        let (z0, z1) = self.independent(number + 1, size)?;
+        groups.next = Some((number + 1, std::thread::spawn(move || couple(coupling, z0, z1))));
+        Ok(couples)
     }
 }
 
@@ -200,20 +282,15 @@ impl Pairs for CoupledPairs<'_> {
     }
 
     fn draw(&self, step: u64, rows: usize) -> Result<(Array2<f32>, Array2<f32>)> {
-        let features = self.data.shape().iter().product();
-        let mut rng = step_rng(self.seed, Stream::Pairs, step);
-        let mut z0 = Array2::zeros((rows, features));
-        match self.source {
-            Source::StandardNormal => z0.mapv_inplace(|_| StandardNormal.sample(&mut rng)),
-            Source::Uniform { low, high } => z0.mapv_inplace(|_| rng.random_range(low..high)),
-            Source::Rows(rows) => {
-                let indices = self.references.as_ref().map(|r| r.of_step(step, z0.nrows()));
-                gather(rows, &indices.unwrap_or_default(), &mut z0)?;
+        match self.coupling {
+            Coupling::OptimalTransport { group } if !rows.is_multiple_of(group) => {
+                self.from_groups(step, rows, group)
+            }
+            coupling => {
+                let (z0, z1) = self.independent(step, rows)?;
+                couple(coupling, z0, z1)
             }
         }
-        let mut z1 = Array2::zeros((rows, features));
-        gather(self.data, &self.examples.of_step(step, rows), &mut z1)?;
-        couple(self.coupling, z0, z1)
     }
 }
 
@@ -233,12 +310,7 @@ pub fn couple(coupling: Coupling, z0: Array2<f32>, z1: Array2<f32>) -> Result<(A
     for first in (0..z0.nrows()).step_by(group) {
         let block = s![first..first + group, ..];
         let (from, to) = (z0.slice(block), z1.slice(block));
-        let mut cost = Array2::<f64>::zeros((group, group));
-        for (i, a) in from.axis_iter(Axis(0)).enumerate() {
-            for (j, b) in to.axis_iter(Axis(0)).enumerate() {
-                cost[[i, j]] = a.iter().zip(b).map(|(a, b)| f64::from(a - b).powi(2)).sum();
-            }
-        }
+        let cost = squared_distances(from.mapv(f64::from).view(), to.mapv(f64::from).view())?;
         for (i, j) in assign(cost.view())?.into_iter().enumerate() {
             coupled.row_mut(first + i).assign(&to.row(j));
         }
@@ -359,6 +431,37 @@ mod tests {
         let sum = |a: &Array2<f32>| -> Array1<f32> { a.sum_axis(Axis(0)) };
         assert!((sum(&coupled) - sum(&z1)).iter().all(|v| v.abs() < 1e-4));
         assert!(couple(Coupling::OptimalTransport { group: 48 }, z0, z1).is_err());
+    }
+
+    #[test]
+    fn a_group_of_several_batches_is_assigned_as_one_and_can_be_drawn_in_any_order() {
+        let mut rng = ChaCha8Rng::seed_from_u64(2);
+        let mut draw = |rows| Array2::<f32>::zeros((rows, 3)).mapv(|_| StandardNormal.sample(&mut rng));
+        let (here, there) = (draw(150), draw(90) + 1.0);
+        let rows = |z| MatrixRows::new(z, &[3]).unwrap();
+        let (here, there) = (rows(here.view()), rows(there.view()));
+        let with = |group| {
+            let coupling = Coupling::OptimalTransport { group };
+            CoupledPairs::new(&there, Source::Rows(&here), coupling, 5).unwrap()
+        };
+        let cost = |pairs: &[Couples]| -> f64 {
+            pairs.iter().map(|(a, b)| f64::from((a - b).mapv(|v| v * v).sum())).sum()
+        };
+        let pairs = with(64);
+        let steps: Vec<Couples> = (0..8).map(|step| pairs.draw(step, 16).unwrap()).collect();
+        // The four batches of a group are one assignment of 64.
+        let whole = with(64).draw(0, 64).unwrap();
+        assert_eq!(steps[1].0, whole.0.slice(s![16..32, ..]));
+        assert!((cost(&steps[..4]) - cost(&[whole])).abs() < 1e-4);
+        let small: Vec<Couples> = (0..8).map(|step| with(16).draw(step, 16).unwrap()).collect();
+        assert!(cost(&steps) < 0.9 * cost(&small), "{} {}", cost(&steps), cost(&small));
+        // A run that goes on elsewhere sees the same, and so does one that looks back.
+        assert_eq!(with(64).draw(6, 16).unwrap(), steps[6]);
+        assert_eq!(pairs.draw(0, 16).unwrap(), steps[0]);
+        // Batches that groups are no multiple of cross from one group to the next.
+        let crossing = with(64).draw(2, 24).unwrap();
+        assert_eq!(crossing.1.slice(s![..16, ..]), steps[3].1);
+        assert_eq!(crossing.1.slice(s![16.., ..]), steps[4].1.slice(s![..8, ..]));
     }
 
     #[test]

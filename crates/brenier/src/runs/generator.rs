@@ -43,6 +43,10 @@ pub struct FlowRun {
     pub network: Option<NetworkConfig>,
     /// The distribution at time 0.
     pub reference: ReferenceKind,
+    /// The class that the rows of [`ReferenceKind::Data`] have, where they are those of one; for the flow's history.
+    pub from_class: Option<String>,
+    /// The class that the data have, where they are those of one; for the flow's history.
+    pub to_class: Option<String>,
     /// Which reference point goes with which example.
     pub coupling: Coupling,
     /// How the scaling is fitted.
@@ -110,6 +114,9 @@ pub fn train_generator(
         seed: Some(seed),
         data: Some(data.fingerprint()),
         reference: Some(name),
+        reference_data: reference.map(Dataset::fingerprint),
+        from_class: run.from_class.clone(),
+        to_class: run.to_class.clone(),
         coupling: Some(describe(run.coupling)),
     }
     .write(&mut model)?;

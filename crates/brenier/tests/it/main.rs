@@ -17,7 +17,11 @@ mod metrics;
 mod perturbation;
 mod perturbation_axioms;
 mod refusals;
+#[path = "../common/planted_shift.rs"]
+mod planted_shift;
 mod registry;
 mod shared;
+mod shift;
 mod stability;
 mod streaming;
+mod transport;

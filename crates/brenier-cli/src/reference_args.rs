@@ -75,11 +75,15 @@ impl ReferenceArgs {
         held_out: Dataset,
         options: &OpenOptions,
     ) -> Result<(Dataset, Dataset, Reference)> {
-        let class = |data: &Dataset, name: &str| Ok::<_, anyhow::Error>(Population::of_class(data, name)?.rows().clone());
+        let class = |data: &Dataset, name: &str| {
+            Ok::<_, anyhow::Error>(Population::of_class(data, name)?.rows().clone())
+        };
         let reference = match (&self.reference, &self.from_class) {
             (_, Some(from)) => {
                 if self.to_class.as_deref() == Some(from) {
-                    bail!("'{from}' is both the class to start from and the class to go to\nhint: name two classes");
+                    bail!(
+                        "'{from}' is both the class to start from and the class to go to\nhint: name two classes"
+                    );
                 }
                 Reference { kind: ReferenceKind::Data, rows: Some(class(&data, from)?) }
             }

@@ -128,8 +128,7 @@ fn killed_again_and_again(settings: &[&str]) {
     let mut killed = 0;
     for round in 0..200u64 {
         let resume: &[&str] = if broken.join("run.json").exists() { &["--resume"] } else { &[] };
-        let arguments =
-            [&["train", &data, "-o", text(&broken)], SMALL.as_slice(), settings, resume].concat();
+        let arguments = [&["train", &data, "-o", text(&broken)], SMALL.as_slice(), settings, resume].concat();
         let mut child = Command::new(env!("CARGO_BIN_EXE_brenier"))
             .args(arguments)
             .stdout(Stdio::null())
@@ -255,7 +254,8 @@ fn bad_data_is_refused_with_its_place() {
     assert!(message.contains("there is no network 'transformer'"), "{message}");
     let message = refused(&good, &["--batch", "10", "--group", "4"]);
     assert!(message.contains("no meaning for independent pairs"), "{message}");
-    let labelled: String = (0..40).map(|i| format!("{},{},{}\n", i, i * i, ["low", "high"][i / 20])).collect();
+    let labelled: String =
+        (0..40).map(|i| format!("{},{},{}\n", i, i * i, ["low", "high"][i / 20])).collect();
     let labelled = file("labelled.csv", &format!("a,b,class\n{labelled}"));
     let classes = |from: &'static str, to: &'static str| {
         refused(&labelled, &["--label", "class", "--batch", "8", "--from-class", from, "--to-class", to])
@@ -331,22 +331,42 @@ fn one_class_is_carried_to_another_and_the_flow_remembers_which() {
         brenier::flow::FlowMetadata::of(&model).unwrap()
     };
     let metadata = read(&first);
-    assert_eq!((metadata.from_class.as_deref(), metadata.to_class.as_deref()), (Some("light"), Some("heavy")));
+    assert_eq!(
+        (metadata.from_class.as_deref(), metadata.to_class.as_deref()),
+        (Some("light"), Some("heavy"))
+    );
     assert_eq!(metadata.coupling.as_deref(), Some("optimal transport within 1024"));
     // The next level starts from the same class without being told.
     let done = brenier(&[
-        "reflow", text(&first), &data, "-o", text(&second), "--label", "class", "--batch", "32", "--steps", "50",
-        "--generated", "60", "--inverted", "60",
+        "reflow",
+        text(&first),
+        &data,
+        "-o",
+        text(&second),
+        "--label",
+        "class",
+        "--batch",
+        "32",
+        "--steps",
+        "50",
+        "--generated",
+        "60",
+        "--inverted",
+        "60",
     ]);
     assert_eq!(done.status.code(), Some(0), "{}", stderr(&done));
     let next = read(&second);
-    assert_eq!((next.level, next.from_class, next.reference_data), (Some(2), metadata.from_class, metadata.reference_data));
+    assert_eq!(
+        (next.level, next.from_class, next.reference_data),
+        (Some(2), metadata.from_class, metadata.reference_data)
+    );
     // Nothing is claimed about a reference that is data: no standard deviations in the certificate.
     let model = folder.path().join("model");
     let done = train(&data, &model, &["--objective", "classify", "--steps", "50"]);
     assert_eq!(done.status.code(), Some(0), "{}", stderr(&done));
     let (network, flow) = (model.join("classifier.onnx"), second.join("flow.onnx"));
-    let explain = ["explain", "-m", text(&network), &data, "--label", "class", "--limit", "1", "-f", text(&flow)];
+    let explain =
+        ["explain", "-m", text(&network), &data, "--label", "class", "--limit", "1", "-f", text(&flow)];
     let done = brenier(&[&explain[..], &["--method", "transport", "--format", "json"]].concat());
     assert_eq!(done.status.code(), Some(0), "{}", stderr(&done));
     let certificates: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();

@@ -20,7 +20,9 @@ use self::planted_shift::{COLUMNS, PlantedShift, score};
 
 fn main() {
     let shifts: u64 = std::env::args().nth(1).map_or(100, |text| text.parse().unwrap());
-    println!("rows          coverage   worst column   total   moved column first   not moved, starred   largest residual   seconds");
+    println!(
+        "rows          coverage   worst column   total   moved column first   not moved, starred   largest residual   seconds"
+    );
     for rows in [(300, 300), (1000, 1000), (1000, 700), (4000, 4000)] {
         let start = Instant::now();
         let mut covered = [0; COLUMNS];

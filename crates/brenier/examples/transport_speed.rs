@@ -66,7 +66,11 @@ fn assignments() {
             let found = timed(&format!("{count} and {cut} images, plan"), || {
                 plan(cost, &vec![cut as u64; count], &vec![count as u64; cut]).unwrap()
             });
-            println!("    {} pairs, proved to {:.1e}", found.pairs.len(), found.optimality(cost).relative_gap());
+            println!(
+                "    {} pairs, proved to {:.1e}",
+                found.pairs.len(),
+                found.optimality(cost).relative_gap()
+            );
         }
     }
 }
@@ -87,7 +91,8 @@ fn gaussians() {
         let a = timed(&format!("{name}: fit"), || fit(&x));
         let b = fit(&y);
         let map = timed(&format!("{name}: map"), || GaussianMap::between(&a, &b).unwrap());
-        let back = timed(&format!("{name}: 1,000 rows carried"), || map.invert(y.slice(s![..1000, ..])).unwrap());
+        let back =
+            timed(&format!("{name}: 1,000 rows carried"), || map.invert(y.slice(s![..1000, ..])).unwrap());
         let mean = |rows: Array2<f64>| rows.mapv(|v| v * v).sum() / rows.nrows() as f64;
         println!(
             "    W2^2 {:.3}, rows moved by {:.3} (squared), {} directions, shrunk by {:.4}",

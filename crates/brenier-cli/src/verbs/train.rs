@@ -166,7 +166,9 @@ fn coupling(args: &Train, kind: ReferenceKind, batch: usize) -> Result<Coupling>
         (Couple::Ot, None) => Ok(Coupling::OptimalTransport { group: batch }),
         (Couple::Independent, None) => Ok(Coupling::Independent),
         (Couple::Independent, Some(group)) => {
-            bail!("a group of {group} pairs has no meaning for independent pairs\nhint: add --coupling ot, or leave out --group")
+            bail!(
+                "a group of {group} pairs has no meaning for independent pairs\nhint: add --coupling ot, or leave out --group"
+            )
         }
     }
 }

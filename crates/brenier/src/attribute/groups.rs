@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn images_have_superpixels_and_tables_have_columns_where_nothing_is_said() {
         let count = |shape: &[usize]| {
-            let input = Array1::from_shape_fn(shape.iter().product(), |i| (i as f64).sin());
+            let input = Array1::from_shape_fn(shape.iter().product::<usize>(), |i| (i as f64).sin());
             Grouping::Natural.groups(shape, input.view()).unwrap().count()
         };
         assert_eq!(count(&[20]), 20);

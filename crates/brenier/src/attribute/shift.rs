@@ -161,8 +161,7 @@ pub struct ColumnShift {
 
 impl Shift {
     /// What every reader must be told.
-    pub const CAVEAT: &'static str =
-        "credit says what the model's score is associated with along the move from A to B, not what caused the move";
+    pub const CAVEAT: &'static str = "credit says what the model's score is associated with along the move from A to B, not what caused the move";
 
     /// Columns by the size of their credit, largest first; nothing where the total may be 0, since then there is nothing
     /// to rank.
@@ -220,7 +219,8 @@ pub fn shift(
         .collect();
     let change = intervals.estimate(found.mean_to - found.mean_from, |b| b.mean_to - b.mean_from);
     let credit_sum = found.columns.iter().sum::<f64>();
-    let side = |p: &Population, mean_score| Side { name: p.name().to_owned(), rows: p.rows().len(), mean_score };
+    let side =
+        |p: &Population, mean_score| Side { name: p.name().to_owned(), rows: p.rows().len(), mean_score };
     let spread = unit.iter().filter(|u| **u > 0.0).count().max(1) as f64;
     let mut result = Shift {
         from: side(from, found.mean_from),

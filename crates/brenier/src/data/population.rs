@@ -102,7 +102,9 @@ impl Population {
             let found = coding::with_features(here).find(|(known, _)| known.name == column.name);
             match found {
                 Some((known, range)) if known.kind == column.kind => features.extend(range),
-                Some((known, _)) => return Err(self.other_column(other, column.name.clone(), reason(&known.kind))),
+                Some((known, _)) => {
+                    return Err(self.other_column(other, column.name.clone(), reason(&known.kind)));
+                }
                 None => return Err(self.other_column(other, column.name.clone(), "is not there")),
             }
         }
@@ -161,7 +163,8 @@ mod tests {
     use ndarray::{Array2, array};
 
     fn table(name: &str, columns: &[&str], rows: Array2<f32>) -> Population {
-        let columns = columns.iter().map(|c| Column { name: c.to_string(), kind: ColumnKind::Numeric }).collect();
+        let columns =
+            columns.iter().map(|c| Column { name: c.to_string(), kind: ColumnKind::Numeric }).collect();
         let data = Dataset::from_rows(name, &[rows.ncols()], rows.view()).unwrap().with_columns(columns);
         Population::new(name, data).unwrap()
     }

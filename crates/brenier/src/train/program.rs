@@ -98,7 +98,7 @@ fn parameter_gradient(loss: &Graph, frozen: &[String], options: GradOptions) -> 
             });
         }
         let wanted: Vec<&str> = names.iter().map(String::as_str).collect();
-        match grad_with(loss, &[LOSS], &wanted, options) {
+        match grad_with(loss, &[LOSS], &wanted, options.clone()) {
             Ok(graph) => return Ok((graph, Parameters::new(loss, &names))),
             // Some initializers only tell shapes or scales.
             Err(onnx_grad::Error::NoGradient { input, .. }) if names.contains(&input) => {

@@ -208,7 +208,8 @@ impl<'a> Search<'a> {
             // What the row pays for its own column, so that going on from there costs nothing.
             let mut own = 0.0;
             let end = loop {
-                let best = reach(self.rows[row], &self.prices, nearest - own, row, &mut distance, &mut before);
+                let best =
+                    reach(self.rows[row], &self.prices, nearest - own, row, &mut distance, &mut before);
                 nearest = best.0;
                 // Of equally near columns a free one ends the search.
                 let column = if self.row_of[best.1] == FREE {

@@ -160,7 +160,10 @@ impl Gaussian {
     fn shrunk(mut self, moments: &Moments, amount: f64) -> Result<Self> {
         let mu = moments.trace / moments.features as f64;
         if mu <= 0.0 {
-            return Err(Error::NotPositiveDefinite { what: "the covariance of rows that are all the same", eigenvalue: mu });
+            return Err(Error::NotPositiveDefinite {
+                what: "the covariance of rows that are all the same",
+                eigenvalue: mu,
+            });
         }
         let shrink = |v: f64| (1.0 - amount) * v + amount * mu;
         match &mut self.covariance {

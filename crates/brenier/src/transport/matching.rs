@@ -103,7 +103,11 @@ pub fn match_rows(x: ArrayView2<f64>, y: ArrayView2<f64>, config: &MatchConfig) 
     let mean = |of: fn(&Optimality) -> f64| {
         solved.iter().map(|block| of(&block.optimality)).sum::<f64>() / blocks as f64
     };
-    Ok(Matching { pairs, blocks, optimality: Optimality { cost: mean(|o| o.cost), bound: mean(|o| o.bound) } })
+    Ok(Matching {
+        pairs,
+        blocks,
+        optimality: Optimality { cost: mean(|o| o.cost), bound: mean(|o| o.bound) },
+    })
 }
 
 struct Block {

@@ -78,11 +78,8 @@ pub(super) fn orthonormal(y: Array2<f64>, shortest: f64) -> Array2<f64> {
     let mut basis = y;
     for round in 0..2 {
         let (values, vectors) = eigen(&product(basis.t(), basis.view()));
-        let floor = if round == 0 {
-            shortest.powi(2) * values.first().copied().unwrap_or(0.0).max(1.0)
-        } else {
-            0.5
-        };
+        let floor =
+            if round == 0 { shortest.powi(2) * values.first().copied().unwrap_or(0.0).max(1.0) } else { 0.5 };
         let kept = values.iter().take_while(|&&value| value > floor).count();
         let turned = product(basis.view(), vectors.slice(s![.., ..kept]));
         basis = scale_columns(turned, &values.slice(s![..kept]).mapv(|value| 1.0 / value.sqrt()));

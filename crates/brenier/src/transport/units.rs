@@ -55,7 +55,8 @@ type PerFeature = Array1<f64>;
 fn moments(data: &Dataset) -> (PerFeature, PerFeature, PerFeature, PerFeature) {
     let d = data.features();
     let (mut mean, mut square) = (Array1::zeros(d), Array1::zeros(d));
-    let (mut least, mut most) = (Array1::from_elem(d, f64::INFINITY), Array1::from_elem(d, f64::NEG_INFINITY));
+    let (mut least, mut most) =
+        (Array1::from_elem(d, f64::INFINITY), Array1::from_elem(d, f64::NEG_INFINITY));
     let share = 1.0 / data.len() as f64;
     for row in 0..data.len() {
         data.for_each_value(row, |i, value| {
@@ -79,9 +80,14 @@ mod tests {
     fn numbers_have_their_deviation_categories_theirs_and_constants_none() {
         let numeric = |name: &str| Column { name: name.into(), kind: ColumnKind::Numeric };
         let values = vec!["x".to_string(), "y".into()];
-        let columns =
-            vec![numeric("a"), numeric("b"), Column { name: "c".into(), kind: ColumnKind::Categorical { values } }];
-        let data = |rows: ArrayView2<f32>| Dataset::from_rows("d", &[4], rows).unwrap().with_columns(columns.clone());
+        let columns = vec![
+            numeric("a"),
+            numeric("b"),
+            Column { name: "c".into(), kind: ColumnKind::Categorical { values } },
+        ];
+        let data = |rows: ArrayView2<f32>| {
+            Dataset::from_rows("d", &[4], rows).unwrap().with_columns(columns.clone())
+        };
         // Two populations of different sizes, which count the same.
         let a = data(array![[1.0, 0.1, 1.0, 0.0], [1.0, 0.1, 1.0, 0.0]].view());
         let b = data(array![[3.0, 0.1, 0.0, 1.0]].view());

@@ -90,8 +90,9 @@ impl PlantedShift {
             rows
         };
         let (a, b) = (sample(rows.0, false), sample(rows.1, true));
-        let population =
-            |name: &str, rows: Array2<f32>| Population::new(name, Dataset::from_rows(name, &[COLUMNS], rows.view()).unwrap());
+        let population = |name: &str, rows: Array2<f32>| {
+            Population::new(name, Dataset::from_rows(name, &[COLUMNS], rows.view()).unwrap())
+        };
         (population("before", a).unwrap(), population("after", b).unwrap())
     }
 

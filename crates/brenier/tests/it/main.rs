@@ -16,9 +16,9 @@ mod methods;
 mod metrics;
 mod perturbation;
 mod perturbation_axioms;
-mod refusals;
 #[path = "../common/planted_shift.rs"]
 mod planted_shift;
+mod refusals;
 mod registry;
 mod shared;
 mod shift;

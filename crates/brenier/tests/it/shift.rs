@@ -85,8 +85,14 @@ fn what_cannot_be_concluded_is_said() {
     let say = |by: ndarray::Array1<f64>, rows: usize| -> Shift {
         let y = &normal(rows, 2, 2) + &by;
         let x = x.slice(ndarray::s![..rows, ..]).to_owned();
-        shift(&linear(weights.clone()), 0, &population("a", &x), &population("b", &y), &ShiftConfig::default())
-            .unwrap()
+        shift(
+            &linear(weights.clone()),
+            0,
+            &population("a", &x),
+            &population("b", &y),
+            &ShiftConfig::default(),
+        )
+        .unwrap()
     };
     // Nothing moved.
     let found = say(array![0.0, 0.0], 400);
@@ -94,7 +100,10 @@ fn what_cannot_be_concluded_is_said() {
     assert!(found.ranking().is_none());
     // Two columns moved and cancel.
     let found = say(array![3.0, 3.0], 400);
-    let ratio = found.remarks.iter().find_map(|r| if let Remark::Cancelling { ratio } = r { Some(*ratio) } else { None });
+    let ratio = found
+        .remarks
+        .iter()
+        .find_map(|r| if let Remark::Cancelling { ratio } = r { Some(*ratio) } else { None });
     assert!(ratio.unwrap() > 5.0, "{:?}", found.remarks);
     // A clear move, by more than the data's range.
     let found = say(array![20.0, 0.0], 400);
@@ -118,9 +127,19 @@ fn categories_are_credited_as_one_column() {
     let write = |name: &str, header: &str, share: usize| {
         let rows: String = (0..90)
             .map(|i| {
-                let colour = if i % 10 < share { "red" } else if i % 2 == 0 { "blue" } else { "green" };
+                let colour = if i % 10 < share {
+                    "red"
+                } else if i % 2 == 0 {
+                    "blue"
+                } else {
+                    "green"
+                };
                 let size = 0.01 * ((i * 37) % 90) as f64;
-                if header.starts_with("size") { format!("{size},{colour}\n") } else { format!("{colour},{size}\n") }
+                if header.starts_with("size") {
+                    format!("{size},{colour}\n")
+                } else {
+                    format!("{colour},{size}\n")
+                }
             })
             .collect();
         let path = folder.path().join(name);
@@ -147,7 +166,8 @@ fn categories_are_credited_as_one_column() {
 fn the_same_seed_gives_the_same_numbers_on_any_number_of_cores() {
     let planted = PlantedShift::draw(3);
     let (a, b) = planted.populations((150, 120), 8);
-    let config = ShiftConfig { matching: MatchConfig { exact: 60, block: 40, seed: 2 }, ..ShiftConfig::default() };
+    let config =
+        ShiftConfig { matching: MatchConfig { exact: 60, block: 40, seed: 2 }, ..ShiftConfig::default() };
     let with = |threads| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| shift(&score(), 0, &a, &b, &config).unwrap())
@@ -174,7 +194,8 @@ fn intervals_cover_the_truth_as_often_as_they_say() {
             covered += usize::from(column.credit.interval.unwrap().covers(*expected));
             asked += 1;
         }
-        let largest = |values: Vec<f64>| (0..COLUMNS).max_by(|&i, &j| values[i].abs().total_cmp(&values[j].abs()));
+        let largest =
+            |values: Vec<f64>| (0..COLUMNS).max_by(|&i, &j| values[i].abs().total_cmp(&values[j].abs()));
         let found = largest(found.columns.iter().map(|c| c.credit.value).collect());
         first += usize::from(found == largest(truth.to_vec()));
     }

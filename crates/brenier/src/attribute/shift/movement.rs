@@ -117,7 +117,8 @@ mod tests {
 
     #[test]
     fn a_shift_exceeds_what_chance_does_and_no_shift_mostly_does_not() {
-        let wave = |n: usize, by: f64| ndarray::Array2::from_shape_fn((n, 1), |(i, _)| (i as f64 * 0.7).sin() + by);
+        let wave =
+            |n: usize, by: f64| ndarray::Array2::from_shape_fn((n, 1), |(i, _)| (i as f64 * 0.7).sin() + by);
         let column = ColumnOf { name: "n".into(), features: 0..1, categorical: false };
         let moved = |by: f64| {
             let (a, b) = (wave(200, 0.0), wave(150, by));

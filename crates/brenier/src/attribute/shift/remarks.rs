@@ -58,7 +58,9 @@ pub enum Remark {
 impl fmt::Display for Remark {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Remark::Same => write!(f, "both populations are the same rows: nothing moved, and all credit is 0"),
+            Remark::Same => {
+                write!(f, "both populations are the same rows: nothing moved, and all credit is 0")
+            }
             Remark::NoChange { low, high } => write!(
                 f,
                 "the mean score may not have moved at all (interval {low:.4} to {high:.4}): columns are not ranked"
@@ -68,10 +70,9 @@ impl fmt::Display for Remark {
                 "columns cancel each other: the sizes of their credit sum to {ratio:.1} times the change, so read \
                  them together"
             ),
-            Remark::FewRows { rows } => write!(
-                f,
-                "{rows} rows are few: intervals were tested with {TESTED_ROWS} rows and more"
-            ),
+            Remark::FewRows { rows } => {
+                write!(f, "{rows} rows are few: intervals were tested with {TESTED_ROWS} rows and more")
+            }
             Remark::NoIntervals { rows, needed } => write!(
                 f,
                 "{rows} rows are too few for intervals, which need {needed}: the credit may be chance"

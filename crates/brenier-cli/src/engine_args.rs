@@ -21,6 +21,9 @@ pub(crate) struct EngineArgs {
     /// Workers, each on a core of its own; one for every core where not given
     #[arg(long, value_name = "N")]
     workers: Option<usize>,
+    /// Do not compare the engine's values with the reference evaluator when a model is first used
+    #[arg(long)]
+    no_engine_check: bool,
 }
 
 impl EngineArgs {
@@ -31,6 +34,7 @@ impl EngineArgs {
             library: self.ort_library.clone(),
             provider: self.provider,
             workers: self.workers,
+            unchecked: self.no_engine_check,
         }
     }
 }

@@ -38,6 +38,7 @@ use onnx_grad::Model;
 use crate::error::{Error, Result};
 
 mod as_it_is;
+pub(crate) mod check;
 mod config;
 mod ort;
 mod plan;

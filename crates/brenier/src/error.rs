@@ -301,6 +301,27 @@ pub enum Error {
         /// What to try.
         remedy: &'static str,
     },
+    /// The engine computes something else than ONNX says.
+    #[error(
+        "{engine} {version} computes node {node} wrongly: its value '{value}' has {found} where ONNX's definition gives \
+         {expected}; {remedy}"
+    )]
+    EngineDisagrees {
+        /// The engine.
+        engine: &'static str,
+        /// Its version.
+        version: String,
+        /// The first node whose value differs, by name and op.
+        node: String,
+        /// The value.
+        value: String,
+        /// What the engine has, or the number of its elements where the shape differs.
+        found: f64,
+        /// What the reference evaluator has.
+        expected: f64,
+        /// What to try.
+        remedy: &'static str,
+    },
     /// The engine failed while running the model.
     #[error("{engine} failed on inputs {inputs}: {}{reason}", at(node))]
     EngineRun {

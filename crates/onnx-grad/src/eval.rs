@@ -29,6 +29,7 @@ mod layout;
 mod matmul;
 mod norm;
 mod pool;
+mod quantize;
 mod reduce;
 mod resize;
 mod source;
@@ -151,6 +152,11 @@ pub(crate) fn evaluate_within(node: &Node, inputs: &[Option<&Array>], limits: Li
         "Einsum" => one(matmul::einsum(&call)),
         "Conv" => one(conv::conv(&call)),
         "ConvTranspose" => one(conv::conv_transpose(&call)),
+        "ConvInteger" => one(quantize::conv_integer(&call)),
+        "MatMulInteger" => one(quantize::matmul_integer(&call)),
+        "QuantizeLinear" => one(quantize::quantize(&call)),
+        "DequantizeLinear" => one(quantize::dequantize(&call)),
+        "DynamicQuantizeLinear" => quantize::dynamic_quantize(&call),
         "MaxPool" => pool::max_pool(&call),
         "AveragePool" | "LpPool" => one(pool::mean_pool(&call)),
         "GlobalAveragePool" | "GlobalMaxPool" | "GlobalLpPool" => one(pool::global(&call)),

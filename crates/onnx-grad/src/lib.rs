@@ -18,6 +18,7 @@ mod options;
 pub mod proto;
 mod read;
 mod resample;
+mod rewrite;
 mod rules;
 pub mod shapes;
 mod step;
@@ -36,5 +37,6 @@ pub use graph::{Attribute, Dim, Graph, Model, NEWEST_OPSET, Node, OLDEST_OPSET, 
 pub use lower::lower;
 pub use options::GradOptions;
 pub use read::operators;
+pub use rewrite::{resize_by_axes, rewrite};
 pub use step::{Gradients, Step, WeightGradient};
 pub use tensor::{DType, TensorData};

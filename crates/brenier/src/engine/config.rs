@@ -61,6 +61,9 @@ pub struct EngineConfig {
     pub provider: Provider,
     /// The number of workers. Default: one per core, or one where the provider is not the CPU.
     pub workers: Option<usize>,
+    /// Whether models to explain are run without comparing the engine's values with the reference evaluator first.
+    /// Default: they are compared, once for each model and version of the engine.
+    pub unchecked: bool,
 }
 
 impl EngineConfig {

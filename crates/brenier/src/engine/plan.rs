@@ -60,7 +60,9 @@ impl Plan {
             // Exported for a fixed batch.
             return Ok(usize::try_from(*rows).unwrap_or(1).max(1));
         }
-        if self.place_matters && !rows_are_independent(graph)? {
+        // Its scale is that of all rows together.
+        let quantised = graph.nodes.iter().any(|node| node.is("DynamicQuantizeLinear"));
+        if quantised || self.place_matters && !rows_are_independent(graph)? {
             return Ok(1);
         }
         let bytes = Cost::of(graph)?.activation_bytes.max(1);

@@ -14,6 +14,7 @@ use crate::error::{Error, Result};
 mod arg;
 mod partition;
 mod quirks;
+mod spelling;
 
 use self::partition::{Staged, Stopped, Workbench};
 use self::quirks::{merge_outputs, spell_out};

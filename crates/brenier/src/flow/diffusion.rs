@@ -137,7 +137,9 @@ pub struct NoisePredictor {
 impl NoisePredictor {
     /// Loads an ONNX file.
     pub fn load(path: impl AsRef<Path>, engine: &EngineConfig) -> Result<NoisePredictor> {
-        NoisePredictor::new(Model::load(path)?, engine)
+        let loaded = NoisePredictor::new(Model::load(path)?, engine)?;
+        loaded.network.check(engine)?;
+        Ok(loaded)
     }
 
     /// Takes a model that is in memory already.

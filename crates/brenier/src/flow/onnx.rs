@@ -18,7 +18,7 @@ use ndarray::{Array1, Array2, ArrayView2, Axis};
 use onnx_grad::{DType, Dim, Model};
 
 use super::metadata::{FlowMetadata, Objective};
-use crate::engine::{EngineConfig, Tensor, Workers};
+use crate::engine::{EngineConfig, Tensor, TensorView, Workers, check};
 use crate::error::{Error, Result, expect_shape};
 use crate::field::VelocityField;
 use crate::net::{STATE, TIME, VELOCITY};
@@ -49,6 +49,16 @@ impl Network {
         };
         let workers = Workers::planned(engine.build()?.as_ref(), &model)?;
         Ok(Network { model, metadata, shape, dtype, shift: shift.into(), scale: scale.into(), workers })
+    }
+
+    /// Holds the engine against the reference evaluator, once for each network.
+    pub(super) fn check(&self, config: &EngineConfig) -> Result<()> {
+        if !config.unchecked {
+            let run = |inputs: &[(&str, TensorView)]| self.workers.map(inputs);
+            let model = || Ok(self.model.clone());
+            check::verdict(config.build()?.as_ref(), (&self.model, "flow"), model, &run)?;
+        }
+        Ok(())
     }
 
     pub(super) fn metadata(&self) -> &FlowMetadata {
@@ -106,7 +116,9 @@ pub struct OnnxFlow {
 impl OnnxFlow {
     /// Loads an ONNX file.
     pub fn load(path: impl AsRef<Path>, engine: &EngineConfig) -> Result<OnnxFlow> {
-        OnnxFlow::new(Model::load(path)?, engine)
+        let loaded = OnnxFlow::new(Model::load(path)?, engine)?;
+        loaded.network.check(engine)?;
+        Ok(loaded)
     }
 
     /// Takes a model that is in memory already.

@@ -13,8 +13,8 @@ use std::path::Path;
 
 use ndarray::{Array1, Array2, ArrayD, ArrayView2, ArrayViewD, Ix2};
 use onnx_grad::{
-    BackwardRules, Builder, DType, Dim, GradOptions, Graph, Model, Node, TensorData, coverage, grad_with,
-    lower, seed_name,
+    BackwardRules, Builder, DType, Dim, GradOptions, Graph, Model, Node, TensorData, ValueInfo, coverage,
+    grad_with, lower, seed_name,
 };
 
 use super::layer::LayerPredictor;
@@ -22,7 +22,7 @@ use super::logits::cut_final_activation;
 use super::pairs::PairPredictor;
 use super::preprocessing::Preprocessing;
 use super::values::ValuePredictor;
-use crate::engine::{Engine, EngineConfig, Tensor, Weights, Workers};
+use crate::engine::{Engine, EngineConfig, Tensor, TensorView, Weights, Workers, check};
 use crate::error::{Error, Result};
 use crate::score::Score;
 
@@ -94,7 +94,35 @@ impl OnnxPredictor {
         let gradient = grad_with(&model.graph, &[SCORES], &[values.input()], options)?;
         let gradient = Model { graph: gradient, ..model.clone() };
         let gradient = Workers::planned(engine, &gradient)?;
-        Ok(OnnxPredictor { values, gradient, model, config })
+        let mut predictor = OnnxPredictor { values, gradient, model, config };
+        if !predictor.config.engine.unchecked {
+            let notice = predictor.check()?;
+            predictor.values.notify(notice);
+        }
+        Ok(predictor)
+    }
+
+    /// Holds the engine against the reference evaluator, once for each model: its scores and its gradients.
+    fn check(&self) -> Result<Option<String>> {
+        let options = GradOptions { relu: self.config.relu, ..GradOptions::default() };
+        let run = |inputs: &[(&str, TensorView)]| {
+            let mut outputs = self.gradient.map(inputs)?;
+            // Scores alone are computed by a program of their own, which must give the same.
+            let x: Vec<_> = inputs.iter().filter(|(name, _)| *name == self.values.input()).cloned().collect();
+            outputs.extend(self.values.run(&x)?);
+            Ok(outputs)
+        };
+        let model = || {
+            let mut graph = grad_with(&self.model.graph, &[SCORES], &[self.values.input()], options)?;
+            // The scores once more, for the program that computes nothing else.
+            let again = format!("{SCORES}/alone");
+            graph.nodes.push(Node::new("Identity", &[SCORES], &[&again]));
+            graph.outputs.push(ValueInfo { name: again, ..self.model.graph.outputs[0].clone() });
+            Ok(Model { graph, ..self.model.clone() })
+        };
+        let key = format!("gradients {:?}", self.config.relu);
+        let verdict = check::verdict(self.engine(), (&self.model, &key), model, &run)?;
+        Ok(verdict.notice(self.engine().name()))
     }
 
     /// The same model for its values only.
@@ -128,7 +156,10 @@ impl OnnxPredictor {
     pub(crate) fn with_weights(&self, weights: BTreeMap<String, TensorData>) -> Result<OnnxPredictor> {
         let mut model = self.model.clone();
         model.graph.initializers.extend(weights);
-        OnnxPredictor::of(model, self.config.clone(), self.notices().to_vec())
+        // The nodes are those that were checked already.
+        let mut config = self.config.clone();
+        config.engine.unchecked = true;
+        OnnxPredictor::of(model, config, self.notices().to_vec())
     }
 
     /// The same model seen at one of its layers: a node or value by name, or the last convolution.

@@ -15,7 +15,7 @@ use ndarray::{Array1, Array2, ArrayD, ArrayView1, ArrayView2, ArrayViewD, IxDyn}
 use onnx_grad::{DType, Dim, Model, ValueInfo, operators};
 
 use super::onnx::{PredictorConfig, floats, prepare, row_shape};
-use crate::engine::{AsItIs, Engine, EngineKind, Tensor, Workers};
+use crate::engine::{AsItIs, Engine, EngineKind, Tensor, TensorView, Workers, check};
 use crate::error::{Error, Result};
 use crate::ranking::highest;
 use crate::score::Score;
@@ -79,10 +79,19 @@ impl ValuePredictor {
     pub fn new(model: &Model, config: &PredictorConfig) -> Result<ValuePredictor> {
         let mut notices = Vec::new();
         let graph = prepare(model, config, &mut notices)?;
-        ValuePredictor::prepared(&Model { graph, ..model.clone() }, config, notices)
+        let model = Model { graph, ..model.clone() };
+        let mut predictor = ValuePredictor::prepared(&model, config, notices)?;
+        if !config.engine.unchecked {
+            let run = |inputs: &[(&str, TensorView)]| predictor.workers.map(inputs);
+            let engine = predictor.engine();
+            let verdict = check::verdict(engine, (&model, "values"), || Ok(model.clone()), &run)?;
+            let notice = verdict.notice(engine.name());
+            predictor.notify(notice);
+        }
+        Ok(predictor)
     }
 
-    /// From a model that is one input and the scores already.
+    /// From a model that is one input and the scores already; not checked.
     pub(super) fn prepared(
         model: &Model,
         config: &PredictorConfig,
@@ -161,6 +170,16 @@ impl ValuePredictor {
     /// The engine that runs the model.
     pub fn engine(&self) -> &dyn Engine {
         self.engine.as_ref()
+    }
+
+    /// Tells the user something more.
+    pub(super) fn notify(&mut self, notice: Option<String>) {
+        self.notices.extend(notice);
+    }
+
+    /// The model's outputs for a batch as an engine takes it.
+    pub(super) fn run(&self, inputs: &[(&str, TensorView)]) -> Result<Vec<Tensor>> {
+        self.workers.map(inputs)
     }
 
     /// The name of the input.

@@ -47,6 +47,11 @@ impl<'a> Call<'a> {
         Call { node, inputs, limits }
     }
 
+    /// The same node on other inputs.
+    pub(super) fn with_inputs<'b>(&'b self, inputs: &'b [Option<&'b Array>]) -> Call<'b> {
+        Call { node: self.node, inputs, limits: self.limits }
+    }
+
     /// The error for a node that breaks the specification.
     pub(super) fn malformed(&self, reason: impl Into<String>) -> Error {
         Error::Node { node: self.node.label(), reason: reason.into() }

@@ -77,6 +77,25 @@ pub(super) fn infer(node: &Node, inputs: &[&Fact]) -> Result<Vec<Fact>> {
             check_equal(node, &size(x, ta, 1), &size(w, tb, 0), x, w)?;
             one(x.dtype, Some(vec![size(x, ta, 0), size(w, tb, 1)]))
         }
+        "MatMulInteger" => one(Some(DType::I32), matmul(node, &inputs[..inputs.len().min(2)])?),
+        "ConvInteger" => {
+            // Where a convolution has its bias, this has a zero point.
+            let facts = conv(node, &inputs[..inputs.len().min(2)], false)?;
+            Ok(facts.into_iter().map(|fact| Fact { dtype: Some(DType::I32), ..fact }).collect())
+        }
+        "QuantizeLinear" => {
+            let declared = DType::from_code(node.int("output_dtype", 0) as i32);
+            let zero = inputs.get(2).and_then(|fact| fact.dtype);
+            // Without a zero point there is nothing but bytes.
+            let bytes = node.input(2).is_none().then_some(DType::U8);
+            one(zero.or(declared).or(bytes), x.shape.clone())
+        }
+        "DequantizeLinear" => one(inputs.get(1).and_then(|scale| scale.dtype), x.shape.clone()),
+        "DynamicQuantizeLinear" => Ok(vec![
+            typed(Some(DType::U8), x.shape.clone()),
+            typed(Some(DType::F32), Some(Vec::new())),
+            typed(Some(DType::U8), Some(Vec::new())),
+        ]),
         "Conv" => conv(node, inputs, false),
         "ConvTranspose" => conv(node, inputs, true),
         "MaxPool" | "AveragePool" | "LpPool" => pool(node, x),
@@ -112,6 +131,12 @@ pub(super) fn infer(node: &Node, inputs: &[&Fact]) -> Result<Vec<Fact>> {
         "Cast" => {
             let dtype = DType::from_code(node.int("to", 0) as i32);
             let content = x.content.clone().filter(|_| dtype.is_some_and(|d| !d.is_float()));
+            // True is 1, whatever number it was.
+            let truth = |dim: Dim| dim.known().map_or(Dim::Unknown, |n| Dim::Known(i64::from(n != 0)));
+            let content = match dtype {
+                Some(DType::Bool) => content.map(|c| c.into_iter().map(truth).collect()),
+                _ => content,
+            };
             Ok(vec![Fact { dtype, shape: x.shape.clone(), content, constant: None }])
         }
         "CastLike" => one(inputs.get(1).and_then(|f| f.dtype), x.shape.clone()),

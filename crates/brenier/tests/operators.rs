@@ -22,7 +22,7 @@ mod windows;
 use brenier::engine::Engine;
 use common::engines;
 use onnx_grad::eval::Array;
-use sample::{Outcome, Sample, difference};
+use sample::{Outcome, Sample, TOLERANCE, difference};
 
 /// What came of a family of samples.
 #[derive(Default)]
@@ -36,11 +36,11 @@ struct Tally {
 
 impl Tally {
     /// Holds RTen against the truth: as it is and as a predictor prepares it, with inputs and with constants.
-    fn hold(&mut self, rten: &dyn Engine, sample: &Sample, truth: &[Array]) {
+    fn hold(&mut self, rten: &dyn Engine, sample: &Sample, truth: &[Array], tolerance: f64) {
         let variants = [Some(sample.clone()), sample.with_constants()];
         let variants = variants.into_iter().flatten().flat_map(|v| [Some(v.clone()), v.lowered()]).flatten();
         for variant in variants {
-            match variant.compare(rten, truth) {
+            match variant.compare(rten, truth, tolerance) {
                 Outcome::Agrees => self.agreed += 1,
                 Outcome::Refused(why) => {
                     self.refused += 1;
@@ -70,12 +70,12 @@ fn check(family: &str, samples: Vec<Sample>, least: usize) {
         let other = ort.and_then(|ort| sample.run(ort.as_ref()).ok());
         let truth = sample.truth();
         if let (Some(truth), Some(other)) = (&truth, &other)
-            && let Some(what) = truth.iter().zip(other).find_map(|(t, o)| difference(o, t))
+            && let Some(what) = truth.iter().zip(other).find_map(|(t, o)| difference(o, t, TOLERANCE))
         {
             println!("ONNX Runtime differs from the reference in {}: {what}", sample.label);
         }
         match truth.or(other) {
-            Some(truth) => tally.hold(engines[0].as_ref(), sample, &truth),
+            Some(truth) => tally.hold(engines[0].as_ref(), sample, &truth, TOLERANCE),
             None => tally.unknown += 1,
         }
     }
@@ -84,27 +84,27 @@ fn check(family: &str, samples: Vec<Sample>, least: usize) {
 
 #[test]
 fn elementwise_operators() {
-    check("elementwise", elementwise::samples(), 0);
+    check("elementwise", elementwise::samples(), 1900);
 }
 
 #[test]
 fn layout_operators() {
-    check("layout", layout::samples(), 0);
+    check("layout", layout::samples(), 4000);
 }
 
 #[test]
 fn reductions_and_norms() {
-    check("reduce", reduce::samples(), 0);
+    check("reduce", reduce::samples(), 2500);
 }
 
 #[test]
 fn windows_and_resizing() {
-    check("windows", windows::samples(), 0);
+    check("windows", windows::samples(), 4800);
 }
 
 #[test]
 fn products_and_recurrence() {
-    check("products", products::samples(), 0);
+    check("products", products::samples(), 1500);
 }
 
 #[test]
@@ -112,7 +112,8 @@ fn the_node_tests_of_onnx() {
     let engines = engines();
     let mut tally = Tally::default();
     for (sample, truth) in node_suite::samples() {
-        tally.hold(engines[0].as_ref(), &sample, &truth);
+        // Some of its numbers are written with four digits.
+        tally.hold(engines[0].as_ref(), &sample, &truth, 1e-3);
     }
-    tally.judge("node tests", 0);
+    tally.judge("node tests", 1750);
 }

@@ -34,10 +34,10 @@ use serde::{Deserialize, Serialize};
 use self::inner::{Inner, Values};
 use self::kinds::Kind;
 use self::node::{Held, hold};
-use super::{Engine, Tensor, TensorView};
+use super::{Engine, Tensor, TensorView, Weights};
 use crate::error::{Error, Result};
 
-/// Rows of the made-up batch, where the model takes any number.
+/// Rows of the made-up batch, where the model takes any number and computes each by itself.
 const ROWS: usize = 2;
 /// What the reference computes in all: a multiplication or an element each.
 const STEPS: u64 = 150_000_000;
@@ -116,7 +116,8 @@ impl Check<'_> {
             Ok(kinds) => kinds,
             Err(why) => return Ok(Verdict { agree: 0, left_out: vec![why] }),
         };
-        let inputs = made_up(graph, 0);
+        let rows = self.engine.plan(Weights::Constants).rows(graph)?.min(ROWS);
+        let inputs = made_up(graph, rows, 0);
         let shown = Inner::of(self.engine, self.model, &kinds).and_then(|mut inner| Ok((inner.run(&inputs)?, inner)));
         let (values, mut inner) = match shown {
             Ok(shown) => shown,
@@ -135,16 +136,16 @@ impl Check<'_> {
                 }
             }
         }
-        self.as_a_whole(&mut inner)?;
+        self.as_a_whole(&mut inner, rows)?;
         Ok(verdict)
     }
 
     /// The model as it will be run gives what its nodes give one by one. An input may lie at a step of the model (a ReLU's
     /// zero) where rounding decides; so only what differs for every batch is an error.
-    fn as_a_whole(&self, inner: &mut Inner) -> Result<()> {
+    fn as_a_whole(&self, inner: &mut Inner, rows: usize) -> Result<()> {
         let mut first = None;
         for batch in 0..BATCHES {
-            let inputs = made_up(inner.graph(), batch);
+            let inputs = made_up(inner.graph(), rows, batch);
             let values = inner.run(&inputs)?;
             let Some((output, found, expected)) = self.differing_output(inner, &inputs, &values)? else {
                 return Ok(());
@@ -202,7 +203,7 @@ impl Check<'_> {
 }
 
 /// A batch for every input: numbers between 0 and 1 in the first row, between -2 and 2 in the second, zeros for integers.
-fn made_up(graph: &Graph, batch: u64) -> Vec<(String, Tensor)> {
+fn made_up(graph: &Graph, rows: usize, batch: u64) -> Vec<(String, Tensor)> {
     let mut symbols: BTreeMap<&str, usize> = BTreeMap::new();
     let mut state = (batch + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     let mut next = move || {
@@ -219,8 +220,8 @@ fn made_up(graph: &Graph, batch: u64) -> Vec<(String, Tensor)> {
             .flatten()
             .map(|dim| match dim {
                 Dim::Known(n) => usize::try_from(*n).unwrap_or(1),
-                Dim::Symbol { symbol, .. } => *symbols.entry(symbol).or_insert(ROWS),
-                Dim::Unknown => ROWS,
+                Dim::Symbol { symbol, .. } => *symbols.entry(symbol).or_insert(rows),
+                Dim::Unknown => rows,
             })
             .collect();
         let count: usize = sizes.iter().product();

@@ -1,5 +1,6 @@
 //! RTen: a pure Rust engine, so that a build needs nothing but the Rust toolchain.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use ::rten::{RunOptions, ThreadPool, Value, ValueOrView, ValueView};
@@ -67,7 +68,7 @@ impl Engine for Rten {
             reason,
             remedy: "ONNX Runtime runs more models (--engine ort)",
         };
-        let staged = Staged::load(&model, load_error)?;
+        let staged = caught(|| Staged::load(&model, &load_error)).unwrap_or_else(|why| Err(load_error(None, why)))?;
         let shared = Arc::new(Shared { staged, places, signature });
         Ok((0..count)
             .map(|_| {
@@ -78,6 +79,14 @@ impl Engine for Rten {
             })
             .collect())
     }
+}
+
+/// What a panic of RTen's says: it is an error like any other.
+fn caught<T>(run: impl FnOnce() -> T) -> std::result::Result<T, String> {
+    catch_unwind(AssertUnwindSafe(run)).map_err(|panic| {
+        let told = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+        format!("it panicked ({})", told.unwrap_or("no message"))
+    })
 }
 
 /// What all programs of a load have in common; RTen runs a model from several threads at once.
@@ -108,8 +117,8 @@ impl Program for RtenProgram {
         };
         // All stages on one thread of the pool: going there takes as long as a small stage.
         let workbench = &mut self.workbench;
-        let outputs = self.pool.run(|| workbench.run(staged, values));
-        let outputs = outputs
+        let outputs = caught(|| self.pool.run(|| workbench.run(staged, values)))
+            .map_err(|reason| failed(None, reason))?
             .map_err(|Stopped { node, reason }| failed(node.and_then(|n| signature.node_in(&n)), reason))?;
         let mut tensors: Vec<Option<Value>> = outputs.into_iter().map(Some).collect();
         let mut results = Vec::with_capacity(places.len());

@@ -22,7 +22,10 @@ fn of(dtype: DType, shape: &[usize], seed: u64) -> Option<Array> {
 }
 
 fn matrices(all: &mut Vec<Sample>) {
-    let shapes: [(&[usize], &[usize]); 9] = [
+    let shapes: [(&[usize], &[usize]); 12] = [
+        (&[1, 2, 4, 3], &[3]),
+        (&[2, 4, 3], &[3]),
+        (&[4], &[2, 4, 5]),
         (&[3, 4], &[4, 5]),
         (&[4], &[4, 5]),
         (&[3, 4], &[4]),

@@ -8,7 +8,7 @@ use onnx_grad::eval::{Array, evaluate};
 use onnx_grad::{Attribute, DType, Graph, Model, Node, TensorData, ValueInfo, lower};
 
 /// Engines compute in float32.
-const TOLERANCE: f64 = 2e-5;
+pub(crate) const TOLERANCE: f64 = 2e-5;
 
 /// A graph, usually of one node, with values for its inputs.
 #[derive(Clone)]
@@ -129,13 +129,13 @@ impl Sample {
         Ok(self.graph.outputs.iter().zip(results).map(|(output, t)| array(output.dtype, t)).collect())
     }
 
-    /// Holds an engine against what must come out.
-    pub(crate) fn compare(&self, engine: &dyn Engine, truth: &[Array]) -> Outcome {
+    /// Holds an engine against what must come out, to this tolerance.
+    pub(crate) fn compare(&self, engine: &dyn Engine, truth: &[Array], tolerance: f64) -> Outcome {
         match self.run(engine) {
             Err(error) => Outcome::Refused(error.to_string()),
             Ok(found) => {
                 let differs = found.iter().zip(truth).enumerate().find_map(|(i, (f, t))| {
-                    Some(format!("output {i}: {}", difference(f, t)?))
+                    Some(format!("output {i}: {}", difference(f, t, tolerance)?))
                 });
                 differs.map_or(Outcome::Agrees, Outcome::Wrong)
             }
@@ -172,17 +172,22 @@ fn array(dtype: DType, tensor: Tensor) -> Array {
 }
 
 /// Where the arrays differ, if they do by more than rounding.
-pub(crate) fn difference(found: &Array, truth: &Array) -> Option<String> {
+pub(crate) fn difference(found: &Array, truth: &Array, tolerance: f64) -> Option<String> {
     if found.shape() != truth.shape() {
         return Some(format!("shape {:?}, not {:?}", found.shape(), truth.shape()));
     }
     let rounded = |v: f64| if truth.dtype.is_float() { f64::from(v as f32) } else { v };
     let finite = |v: &f64| v.is_finite() && v.abs() < 1e30;
     let scale = truth.data.iter().copied().filter(finite).fold(1.0f64, |m, v| m.max(v.abs()));
-    let allowed = if truth.dtype.is_float() { TOLERANCE * scale } else { 0.0 };
+    let allowed = match truth.dtype {
+        // Engines compute halves as floats.
+        DType::F16 => 2e-3 * scale,
+        dtype if dtype.is_float() => tolerance * scale,
+        _ => 0.0,
+    };
     for (i, (&f, &t)) in found.data.iter().zip(&truth.data).enumerate() {
         let t = rounded(t);
-        let same = f == t || f.is_nan() && t.is_nan() || (f - t).abs() <= allowed.max(TOLERANCE * t.abs());
+        let same = f == t || f.is_nan() && t.is_nan() || (f - t).abs() <= allowed;
         if !same {
             return Some(format!("{f} at {i}, not {t}"));
         }

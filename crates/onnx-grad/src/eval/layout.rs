@@ -244,9 +244,9 @@ pub(super) fn pad(call: &Call) -> Result<Array> {
     if pads.len() != 2 * axes.len() {
         return Err(call.malformed(format!("{} pads for {} axes", pads.len(), axes.len())));
     }
-    let (mut begin, mut shape) = (vec![0; rank], x.shape().to_vec());
+    let (mut begin, mut end, mut shape) = (vec![0; rank], vec![0; rank], x.shape().to_vec());
     for (i, &axis) in axes.iter().enumerate() {
-        begin[axis] = pads[i];
+        (begin[axis], end[axis]) = (pads[i], pads[i + axes.len()]);
         let size = (shape[axis] as i64).saturating_add(pads[i]).saturating_add(pads[i + axes.len()]);
         shape[axis] = call.size(size)?;
     }
@@ -267,7 +267,12 @@ pub(super) fn pad(call: &Call) -> Result<Array> {
             let at = index[i] as i64 - begin[i];
             let source = match mode {
                 "edge" => at.clamp(0, n - 1),
-                "wrap" => at.rem_euclid(n),
+                // Engines cut off first: what wraps around is what is left.
+                "wrap" => {
+                    let first = (-begin[i]).max(0);
+                    let left = n - first - (-end[i]).max(0);
+                    if left < 1 { at } else { first + (at - first).rem_euclid(left) }
+                }
                 "reflect" if n == 1 => 0,
                 "reflect" => {
                     let back_and_forth = at.rem_euclid(2 * (n - 1));

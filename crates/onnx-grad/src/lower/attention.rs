@@ -11,6 +11,9 @@ use crate::tensor::{DType, TensorData};
 /// Queries that share a head of keys; a copy is made for each.
 const MAX_SHARED: i64 = 1024;
 
+/// What hides a position: far below any score, and two of them are still a float32.
+const LOWEST: f64 = f32::MIN as f64 / 4.0;
+
 pub(super) fn spell(b: &mut Builder, node: &Node) -> Result<Option<Value>> {
     let refuse = |reason: &str| Error::NotDifferentiable { node: node.label(), reason: reason.to_string() };
     if node.input(4).is_some() || node.input(5).is_some() || node.input(6).is_some() {
@@ -18,6 +21,9 @@ pub(super) fn spell(b: &mut Builder, node: &Node) -> Result<Option<Value>> {
     }
     if node.outputs.iter().skip(1).any(|o| !o.is_empty()) {
         return Err(refuse("only its first output has a rule"));
+    }
+    if ["left_window_size", "right_window_size"].iter().any(|side| node.int(side, -1) >= 0) {
+        return Err(refuse("a window of positions has no rule; export with a mask"));
     }
     let name = |i: usize| node.input(i).ok_or_else(|| refuse("it needs queries, keys and values"));
     let (q, k, v) = (name(0)?, name(1)?, name(2)?);
@@ -64,10 +70,17 @@ pub(super) fn spell(b: &mut Builder, node: &Node) -> Result<Option<Value>> {
         let bent = b.op("Tanh", &[&small]);
         scores = b.scale(&bent, softcap);
     }
-    for bias in bias {
-        scores = b.add(&scores, &bias);
+    let bias = bias.into_iter().reduce(|a, c| b.add(&a, &c));
+    if let Some(bias) = &bias {
+        scores = b.add(&scores, bias);
     }
-    let weights = b.op_with("Softmax", &[&scores], &[("axis", (-1i64).into())]);
+    let mut weights = b.op_with("Softmax", &[&scores], &[("axis", (-1i64).into())]);
+    if let Some(bias) = bias.filter(|_| node.input(3).is_some()) {
+        // A query that may look at nothing gives zero.
+        let hidden = b.scalar_like(&bias, LOWEST / 2.0);
+        let visible = b.op("Greater", &[&bias, &hidden]);
+        weights = b.keep_where(&visible, &weights);
+    }
     let mut result = b.matmul(&weights, &v4);
     if flat {
         let Some(width) = b.shape(&v4).and_then(|s| s.get(3)).and_then(Dim::known) else { return Ok(None) };
@@ -93,14 +106,15 @@ fn share_heads(b: &mut Builder, value: &str, times: i64) -> Value {
 /// What is added to the scores: the mask, and minus a lot above the diagonal.
 fn mask(b: &mut Builder, node: &Node, scores: &str) -> Result<Vec<Value>> {
     let dtype = b.fact(scores).dtype.unwrap_or(DType::F32);
-    let lowest = b.constant(TensorData::scalar(dtype, f64::from(f32::MIN / 2.0)));
+    let lowest = b.constant(TensorData::scalar(dtype, LOWEST));
     let zero = b.constant(TensorData::scalar(dtype, 0.0));
     let mut parts = Vec::new();
     if let Some(mask) = node.input(3) {
         parts.push(if b.fact(mask).dtype == Some(DType::Bool) {
             b.select(mask, &zero, &lowest)
         } else {
-            Value::named(mask)
+            // Minus infinity in a whole row would be no number after the softmax.
+            b.op("Max", &[mask, &lowest])
         });
     }
     if node.int("is_causal", 0) != 0 {

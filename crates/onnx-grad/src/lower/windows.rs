@@ -14,7 +14,7 @@ pub(super) fn spell_out(node: &mut Node, builder: &Builder) -> Result<()> {
         return Ok(());
     }
     let window = match node.op.as_str() {
-        "Conv" | "ConvTranspose" => match node.input(1) {
+        "Conv" | "ConvInteger" | "ConvTranspose" => match node.input(1) {
             Some(weights) => conv_window(node, builder.fact(weights))?,
             None => None,
         },

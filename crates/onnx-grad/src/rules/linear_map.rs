@@ -63,7 +63,12 @@ impl LinearMap {
 pub(super) fn padding(mode: &str, size: i64, before: i64, after: i64) -> Option<LinearMap> {
     let source = |place: i64| match mode {
         "edge" => Some(place.clamp(0, size - 1)),
-        "wrap" => Some(place.rem_euclid(size)),
+        "wrap" => {
+            // What is cut off does not wrap around.
+            let first = (-before).max(0);
+            let left = size - first - (-after).max(0);
+            (left > 0).then(|| first + (place - first).rem_euclid(left))
+        }
         "reflect" => {
             let period = (2 * (size - 1)).max(1);
             let folded = place.rem_euclid(period);

@@ -2,6 +2,8 @@
 //!
 //! - `Sign` returns 1 at 0 where ONNX has 0: it is spelled out as `sign(x) = [x > 0] - [x < 0]`.
 //! - `ArgMax` and `ArgMin` return the last of equals where ONNX has the first: see `arg`.
+//! - Operators that it computes otherwise in some of their forms, such as `Resize` with cubic interpolation, are spelled out
+//!   in others: see `spelling`.
 //! - Operators that it lacks, such as `Selu`, are spelled out in simpler ones, as they are before differentiation.
 //! - Two outputs that are the same value, such as the gradients of `a + b`, are refused: the value is
 //!   returned once and handed out twice.
@@ -12,18 +14,25 @@ use onnx_grad::{
     Attribute, Graph, Model, Node, TensorData, Treatment, ValueInfo, coverage, lower, shapes::Facts,
 };
 
-use super::arg;
+use super::{arg, spelling};
 use crate::error::Result;
 
-/// The model without `Sign`, with `ArgMax` as ONNX has it, and without operators that are written out elsewhere.
+/// The model without operators that RTen lacks or computes otherwise than ONNX says.
 pub(super) fn spell_out(model: &Model) -> Result<Model> {
     let mut model = model.clone();
     let spelled: Vec<&str> = coverage()
         .into_iter()
         .filter_map(|known| (known.treatment == Treatment::SpelledOut).then_some(known.op))
         .collect();
-    if model.graph.nodes.iter().any(|node| spelled.iter().any(|op| node.is(op))) {
+    // Padding that follows from sizes is written in numbers there: RTen takes SAME_LOWER for SAME_UPPER.
+    let padded = |node: &Node| node.string("auto_pad", "NOTSET").starts_with("SAME");
+    let lowered = |node: &Node| padded(node) || spelled.iter().any(|op| node.is(op));
+    if model.graph.nodes.iter().any(lowered) {
         model.graph = lower(&model.graph, &[])?;
+    }
+    spelling::refuse(&model.graph)?;
+    if model.graph.nodes.iter().any(spelling::concerns) {
+        model.graph = onnx_grad::rewrite(&model.graph, spelling::spell)?;
     }
     if differs(&model.graph) {
         let facts = Facts::of(&model.graph)?;

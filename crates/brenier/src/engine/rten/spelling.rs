@@ -2,42 +2,93 @@
 //!
 //! | operator | what RTen does | what is done here |
 //! |---|---|---|
-//! | `Sign` | 1 at 0, where ONNX has 0 | `sign(x) = [x > 0] - [x < 0]` |
 //! | `Resize` | cubic as linear; no `axes`; picks by `1 / scale`, one pixel off for some sizes | along each axis a matrix product or a `Gather` |
+//! | `ConvTranspose` | `output_shape` is not read, `SAME_LOWER` taken for `SAME_UPPER` | padding in numbers |
 //! | `ConvInteger`, `MatMulInteger` | sums of 8-bit products saturate without VNNI, zero points of weights | in float32 |
+//! | `Cast` to a boolean | 2 stays 2, 0.5 becomes 0 | `not (x = 0)` |
+//! | `Pow` | fails with an integer exponent | the exponent as a float |
+//! | `QuantizeLinear` | scales along the last axis where none is named | the axis 1 named |
+//! | `DynamicQuantizeLinear` | a scale of 0 for zeros | written out |
+//! | `Softplus` | infinite above 88 | `softplus(min(x, 30)) + relu(x - 30)` |
+//! | `ReduceX` with `noop_with_empty_axes` | elements as they are, or the mean of all | the function of each element |
+//! | `ReduceMax`, `ReduceMin` of booleans | not 0 or 1 for none | as integers |
+//! | `MatMul` with a vector on the right | keeps an axis | a matrix of one column |
+//! | `Expand` to fewer axes | panics | ones in front |
+//! | `LSTM`, `GRU` | lengths of sequences are not heeded | refused |
+//!
+//! `Sign`, `ArgMax` and `ArgMin` are put right in `quirks`. Left as it is: NaN becomes 0 in `Relu` (and in `Sign` there).
 //!
 //! `tests/operators.rs` compares every operator with the reference; what it finds belongs here.
 
-use onnx_grad::{Attribute, Builder, DType, Graph, Node, Value, resize_by_axes};
+mod quantised;
+mod shapes;
+mod windows;
+
+use onnx_grad::{Builder, DType, Graph, Node, Value};
 
 use super::Rten;
 use crate::error::{Error, Result};
 
+type Spell = fn(&mut Builder, &Node) -> Result<Option<Value>>;
+
+/// Every operator that must be looked at.
+const SPELLINGS: &[(&str, Spell)] = &[
+    ("Cast", cast),
+    ("CastLike", cast),
+    ("ConvInteger", quantised::conv_integer),
+    ("ConvTranspose", windows::conv_transpose),
+    ("Expand", shapes::expand),
+    ("GRU", recurrent),
+    ("LSTM", recurrent),
+    ("MatMul", shapes::matmul),
+    ("MatMulInteger", quantised::matmul_integer),
+    ("Pow", pow),
+    ("QuantizeLinear", quantised::quantize),
+    ("Resize", windows::resize),
+    ("Softplus", softplus),
+];
+
+fn find(node: &Node) -> Option<Spell> {
+    if node.is_standard() && node.op.starts_with("Reduce") {
+        return Some(shapes::reduce);
+    }
+    SPELLINGS.iter().find(|(op, _)| node.is(op)).map(|(_, spell)| *spell)
+}
+
 /// Whether a node must be looked at.
 pub(super) fn concerns(node: &Node) -> bool {
-    ["Sign", "Resize", "ConvInteger", "MatMulInteger"].iter().any(|op| node.is(op))
+    find(node).is_some() || node.is("DynamicQuantizeLinear")
 }
 
 /// What takes the place of a node, or nothing where RTen computes it as it should.
 pub(super) fn spell(b: &mut Builder, node: &Node) -> Result<Option<Vec<Value>>> {
-    let value = match node.op.as_str() {
-        _ if !node.is_standard() => return Ok(None),
-        "Sign" => sign(b, node),
-        "Resize" => resize(b, node)?,
-        "ConvInteger" => conv_integer(b, node)?,
-        "MatMulInteger" => matmul_integer(b, node)?,
-        _ => None,
-    };
-    Ok(value.map(|value| vec![value]))
+    if node.is("DynamicQuantizeLinear") {
+        return quantised::dynamic_quantize(b, node).map(Some);
+    }
+    match find(node) {
+        Some(spell) => Ok(spell(b, node)?.map(|value| vec![value])),
+        None => Ok(None),
+    }
 }
 
-/// Refuses what would be spelled out, inside bodies: their nodes stay as they are.
-pub(super) fn refuse_bodies(graph: &Graph) -> Result<()> {
+/// Refuses what RTen would compute otherwise than ONNX says and cannot be spelled out: padding by sizes that are not known,
+/// and, inside bodies, whose nodes stay as they are, whatever would be.
+pub(super) fn refuse(graph: &Graph) -> Result<()> {
+    let lower = |node: &&Node| node.string("auto_pad", "NOTSET") == "SAME_LOWER" && !node.is("ConvTranspose");
+    if let Some(node) = graph.nodes.iter().find(lower) {
+        return Err(refusal(node, "RTen pads it as SAME_UPPER, and its sizes are not known before it runs"));
+    }
     for body in graph.nodes.iter().flat_map(Node::bodies) {
-        if let Some(node) = body.nodes.iter().find(|node| concerns(node)) {
-            return Err(refusal(node, "inside the body of another node RTen may compute it otherwise than ONNX says"));
+        // Of these only rare forms are computed otherwise, and what they are cannot be told without the graph around.
+        let mostly_right = ["Expand", "MatMul", "Pow", "QuantizeLinear"];
+        let right = |node: &Node| match node.op.as_str() {
+            "Cast" => node.int("to", 0) != i64::from(DType::Bool.code()),
+            op => mostly_right.contains(&op) || op.starts_with("Reduce") && node.int("noop_with_empty_axes", 0) == 0,
+        };
+        if let Some(node) = body.nodes.iter().find(|node| concerns(node) && !right(node)) {
+            return Err(refusal(node, "inside the body of another node RTen computes it otherwise than ONNX says"));
         }
-        refuse_bodies(body)?;
+        refuse(body)?;
     }
     Ok(())
 }
@@ -51,98 +102,64 @@ fn refusal(node: &Node, reason: impl Into<String>) -> Error {
     }
 }
 
-/// `[x > 0] - [x < 0]`
-fn sign(b: &mut Builder, node: &Node) -> Option<Value> {
-    let x = node.input(0)?;
-    let dtype = b.fact(x).dtype.unwrap_or(DType::F32);
-    let zero = b.scalar_like(x, 0.0);
-    let [above, below] = ["Greater", "Less"].map(|op| {
-        let mask = b.op(op, &[x, &zero]);
-        b.cast(&mask, dtype)
-    });
-    Some(b.sub(&above, &below))
+fn input(node: &Node, i: usize) -> Result<&str> {
+    node.input(i).ok_or_else(|| refusal(node, format!("it has no input {i}")))
 }
 
-fn resize(b: &mut Builder, node: &Node) -> Result<Option<Value>> {
-    if rten_resizes(b, node) {
+/// To a boolean: `not (x = 0)`. RTen keeps booleans as integers, and a cast would leave 2 as 2 and make 0.5 a 0.
+fn cast(b: &mut Builder, node: &Node) -> Result<Option<Value>> {
+    let x = input(node, 0)?;
+    let to = match node.op.as_str() {
+        "Cast" => DType::from_code(node.int("to", 0) as i32),
+        _ => b.fact(input(node, 1)?).dtype,
+    };
+    let from = b.fact(x).dtype;
+    if to != Some(DType::Bool) || from == Some(DType::Bool) {
         return Ok(None);
     }
-    match resize_by_axes(b, node) {
-        Ok(value) => Ok(Some(value)),
-        // Sizes that are known only when it runs: RTen's way is right but for single pixels of odd sizes.
-        Err(_) if followed(node) && node.ints("axes").is_none() && plain_mode(node) => Ok(None),
-        Err(why) => Err(refusal(node, format!("RTen does not compute it as ONNX says, and {why}"))),
+    let Some(from) = from else {
+        return Err(refusal(node, "RTen casts to a boolean otherwise than ONNX says, and from what is not known"));
+    };
+    // Comparisons of bytes are those of integers.
+    let wide = if from.is_float() { Value::named(x) } else { b.cast(x, DType::I32) };
+    let zero = b.scalar_like(&wide, 0.0);
+    let none = b.op("Equal", &[&wide, &zero]);
+    Ok(Some(b.op("Not", &[&none])))
+}
+
+/// `log(1 + e^x)` overflows in RTen where `e^x` does. It is `x` to the last bit long before.
+fn softplus(b: &mut Builder, node: &Node) -> Result<Option<Value>> {
+    let x = input(node, 0)?;
+    let most = b.scalar_like(x, 30.0);
+    let bent = b.op("Min", &[x, &most]);
+    let bent = b.op("Softplus", &[&bent]);
+    let rest = b.sub(x, &most);
+    let rest = b.op("Relu", &[&rest]);
+    Ok(Some(b.add(&bent, &rest)))
+}
+
+/// RTen takes exponents of the base's type only.
+fn pow(b: &mut Builder, node: &Node) -> Result<Option<Value>> {
+    let (x, exponent) = (input(node, 0)?, input(node, 1)?);
+    let (base, power) = (b.fact(x).dtype, b.fact(exponent).dtype);
+    if base != Some(DType::F32) || power.is_none_or(|dtype| dtype.is_float()) {
+        return Ok(None);
     }
+    let exponent = b.cast(exponent, DType::F32);
+    Ok(Some(b.op("Pow", &[x, &exponent])))
 }
 
-fn plain_mode(node: &Node) -> bool {
-    matches!(node.string("mode", "nearest"), "nearest" | "linear")
-}
-
-/// Whether RTen has the coordinates.
-fn followed(node: &Node) -> bool {
-    let known = ["half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel"];
-    known.contains(&node.string("coordinate_transformation_mode", "half_pixel"))
-}
-
-/// Whether RTen resizes as ONNX says: two axes at the end, interpolated linearly or by powers of two.
-fn rten_resizes(b: &Builder, node: &Node) -> bool {
-    let fact = node.input(0).map(|x| b.fact(x));
-    let Some(rank) = fact.and_then(|fact| fact.rank()) else { return false };
-    let scales = node.input(2).and_then(|s| b.fact(s).constant.as_ref()).map(|t| t.to_f64());
-    let sizes = node.input(3).and_then(|s| b.fact(s).known_content());
-    let from = fact.and_then(|fact| fact.shape.clone()).unwrap_or_default();
-    let scales: Option<Vec<f64>> = scales.filter(|s| !s.is_empty()).or_else(|| {
-        let sizes = sizes?;
-        let known = |d: &onnx_grad::Dim| d.known().map(|n| n as f64);
-        from.iter().zip(&sizes).map(|(d, &to)| Some(to as f64 / known(d)?)).collect()
-    });
-    let Some(scales) = scales.filter(|s| s.len() == rank) else { return false };
-    let at_the_end = scales.iter().take(rank.saturating_sub(2)).all(|&s| s == 1.0);
-    let doubles = scales.iter().all(|s| s.log2().fract() == 0.0);
-    let plain = match node.string("mode", "nearest") {
-        "nearest" => doubles,
-        "linear" => true,
-        _ => false,
-    };
-    let float = fact.and_then(|fact| fact.dtype) == Some(DType::F32);
-    float && (3..=4).contains(&rank) && at_the_end && plain && followed(node) && node.ints("axes").is_none()
-}
-
-/// An 8-bit tensor as floats, less its zero point in the shape of `[.., 1]` by `trailing` axes.
-fn centred(b: &mut Builder, node: &Node, data: usize, zero: usize, trailing: &[i64]) -> Result<Value> {
-    let x = node.input(data).ok_or_else(|| refusal(node, format!("it has no input {data}")))?;
-    let x = b.cast(x, DType::F32);
-    let Some(zero) = node.input(zero) else { return Ok(x) };
-    let rank = b.fact(zero).rank();
-    let single = b.shape(zero).is_some_and(|s| s.iter().all(|d| d.known() == Some(1)));
-    let zero = b.cast(zero, DType::F32);
-    let zero = match rank {
-        Some(1) if !trailing.is_empty() && !single => b.unsqueeze(&zero, trailing),
-        Some(1) if single => b.reshape(&zero, &[]),
-        Some(_) => zero,
-        None => return Err(refusal(node, "the shape of its zero point is not known")),
-    };
-    Ok(b.sub(&x, &zero))
-}
-
-/// Whole numbers below 2^24 are exact in float32, sums of 8-bit products of a few hundred terms always are.
-fn conv_integer(b: &mut Builder, node: &Node) -> Result<Option<Value>> {
-    let rank = node.input(1).and_then(|w| b.fact(w).rank());
-    let rank = rank.ok_or_else(|| refusal(node, "the shape of its weights is not known"))? as i64;
-    let features: Vec<i64> = (1..rank).collect();
-    let x = centred(b, node, 0, 2, &[])?;
-    let w = centred(b, node, 1, 3, &features)?;
-    let attributes: Vec<(&str, Attribute)> =
-        node.attributes.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
-    let y = b.op_with("Conv", &[&x, &w], &attributes);
-    Ok(Some(b.cast(&y, DType::I32)))
-}
-
-fn matmul_integer(b: &mut Builder, node: &Node) -> Result<Option<Value>> {
-    // A zero point for each row of the left, for each column of the right.
-    let left = centred(b, node, 0, 2, &[1])?;
-    let right = centred(b, node, 1, 3, &[])?;
-    let y = b.matmul(&left, &right);
-    Ok(Some(b.cast(&y, DType::I32)))
+/// RTen reads every sequence to its end, whatever lengths are given, and knows no peepholes.
+fn recurrent(b: &mut Builder, node: &Node) -> Result<Option<Value>> {
+    if let Some(lengths) = node.input(4) {
+        let steps = b.shape(input(node, 0)?).and_then(|shape| shape.first()?.known());
+        let all = b.fact(lengths).known_content();
+        if !all.zip(steps).is_some_and(|(all, steps)| all.iter().all(|&length| length == steps)) {
+            return Err(refusal(node, "RTen does not heed its input sequence_lens"));
+        }
+    }
+    if node.is("LSTM") && node.input(7).is_some() {
+        return Err(refusal(node, "RTen does not heed its input P (peepholes)"));
+    }
+    Ok(None)
 }

@@ -37,7 +37,8 @@ fn the_verdict_is_kept_and_the_check_can_be_left_out() {
     // What is kept is believed: a verdict with something left out is told, and nothing is compared anew.
     std::fs::write(&kept[0], r#"{"agree": 3, "left_out": ["'rnn' (RNN) (it is not known)"]}"#).unwrap();
     let second = explain(folder.path(), &cache, &[]);
-    let told = "1 of 4 kinds of operators were not checked against the reference evaluator on RTen: 'rnn' (RNN)";
+    let told =
+        "1 of 4 kinds of operators were not checked against the reference evaluator on RTen: 'rnn' (RNN)";
     assert!(String::from_utf8_lossy(&second.stderr).contains(told), "{second:?}");
     assert_eq!(first.stdout, second.stdout);
 

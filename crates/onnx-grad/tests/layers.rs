@@ -20,6 +20,7 @@ const ORDER: &[&str] = &[
     "floats",
     "cost",
     "build",
+    "rewrite",
     "eval",
     "fuse",
     "lower",

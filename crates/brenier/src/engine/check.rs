@@ -118,7 +118,8 @@ impl Check<'_> {
         };
         let rows = self.engine.plan(Weights::Constants).rows(graph)?.min(ROWS);
         let inputs = made_up(graph, rows, 0);
-        let shown = Inner::of(self.engine, self.model, &kinds).and_then(|mut inner| Ok((inner.run(&inputs)?, inner)));
+        let shown =
+            Inner::of(self.engine, self.model, &kinds).and_then(|mut inner| Ok((inner.run(&inputs)?, inner)));
         let (values, mut inner) = match shown {
             Ok(shown) => shown,
             // What the engine does not run with more outputs it may run without them: then only this can be said.
@@ -196,7 +197,9 @@ impl Check<'_> {
             expected,
             remedy: match self.engine.name() {
                 super::Rten::NAME => "run the model with ONNX Runtime (--engine ort)",
-                _ => "run the model with the built-in engine (--engine rten), or with another version of ONNX Runtime",
+                _ => {
+                    "run the model with the built-in engine (--engine rten), or with another version of ONNX Runtime"
+                }
             },
         }
     }
@@ -227,9 +230,8 @@ fn made_up(graph: &Graph, rows: usize, batch: u64) -> Vec<(String, Tensor)> {
         let count: usize = sizes.iter().product();
         let row = (count / sizes.first().copied().unwrap_or(1).max(1)).max(1);
         let shaped = |values: Vec<f32>| ndarray::ArrayD::from_shape_vec(sizes.clone(), values);
-        let values: Vec<f32> = (0..count)
-            .map(|i| if (i / row) % 2 == 0 { next() } else { 4.0 * next() - 2.0 })
-            .collect();
+        let values: Vec<f32> =
+            (0..count).map(|i| if (i / row) % 2 == 0 { next() } else { 4.0 * next() - 2.0 }).collect();
         let Ok(floats) = shaped(values) else { continue };
         let tensor = match input.dtype {
             DType::F32 => Tensor::F32(floats),
@@ -249,7 +251,8 @@ fn within_reach<'a>(
     values: &Values,
     left_out: &mut Vec<String>,
 ) -> Vec<&'a Kind> {
-    let mut costs: Vec<(u64, &Kind)> = kinds.iter().map(|kind| (node::cost(kind, graph, values), kind)).collect();
+    let mut costs: Vec<(u64, &Kind)> =
+        kinds.iter().map(|kind| (node::cost(kind, graph, values), kind)).collect();
     costs.sort_by_key(|(cost, _)| *cost);
     let mut steps = STEPS;
     let mut asked = Vec::with_capacity(kinds.len());

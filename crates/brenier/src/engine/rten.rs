@@ -68,7 +68,8 @@ impl Engine for Rten {
             reason,
             remedy: "ONNX Runtime runs more models (--engine ort)",
         };
-        let staged = caught(|| Staged::load(&model, &load_error)).unwrap_or_else(|why| Err(load_error(None, why)))?;
+        let staged =
+            caught(|| Staged::load(&model, &load_error)).unwrap_or_else(|why| Err(load_error(None, why)))?;
         let shared = Arc::new(Shared { staged, places, signature });
         Ok((0..count)
             .map(|_| {
@@ -84,7 +85,10 @@ impl Engine for Rten {
 /// What a panic of RTen's says: it is an error like any other.
 fn caught<T>(run: impl FnOnce() -> T) -> std::result::Result<T, String> {
     catch_unwind(AssertUnwindSafe(run)).map_err(|panic| {
-        let told = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+        let told = panic
+            .downcast_ref::<String>()
+            .map(String::as_str)
+            .or_else(|| panic.downcast_ref::<&str>().copied());
         format!("it panicked ({})", told.unwrap_or("no message"))
     })
 }

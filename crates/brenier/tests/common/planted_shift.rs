@@ -1,4 +1,6 @@
 //! Shifts that are planted in known columns, with the credit that an infinite sample would have.
+// Shared by a test and an example, neither of which uses all of it.
+#![allow(dead_code, unreachable_pub)]
 
 use std::f64::consts::PI;
 

@@ -71,8 +71,28 @@ fn unary(all: &mut Vec<Sample>) {
         }
     }
     for op in [
-        "Sqrt", "Exp", "Log", "Reciprocal", "Erf", "Asin", "Acos", "Atan", "Sinh", "Cosh", "Asinh", "Acosh",
-        "Atanh", "Floor", "Ceil", "Round", "Tanh", "Sigmoid", "Softplus", "Softsign", "HardSwish", "Mish",
+        "Sqrt",
+        "Exp",
+        "Log",
+        "Reciprocal",
+        "Erf",
+        "Asin",
+        "Acos",
+        "Atan",
+        "Sinh",
+        "Cosh",
+        "Asinh",
+        "Acosh",
+        "Atanh",
+        "Floor",
+        "Ceil",
+        "Round",
+        "Tanh",
+        "Sigmoid",
+        "Softplus",
+        "Softsign",
+        "HardSwish",
+        "Mish",
     ] {
         all.push(sample(op, &[], &[Some(special(DType::F32))], &[DType::F32]));
     }
@@ -139,8 +159,14 @@ fn activations(all: &mut Vec<Sample>) {
 }
 
 fn binary(all: &mut Vec<Sample>) {
-    let shapes: [(&[usize], &[usize]); 6] =
-        [(&[2, 3], &[2, 3]), (&[2, 3], &[3]), (&[2, 1], &[1, 3]), (&[], &[4]), (&[3], &[2, 2, 3]), (&[0, 3], &[3])];
+    let shapes: [(&[usize], &[usize]); 6] = [
+        (&[2, 3], &[2, 3]),
+        (&[2, 3], &[3]),
+        (&[2, 1], &[1, 3]),
+        (&[], &[4]),
+        (&[3], &[2, 2, 3]),
+        (&[0, 3], &[3]),
+    ];
     for dtype in TYPES {
         for (a, b) in shapes {
             let (x, y) = (numbers(dtype, a, 6), numbers(dtype, b, 7));
@@ -176,7 +202,11 @@ fn binary(all: &mut Vec<Sample>) {
             }
             let other = Array::new(dtype, x.shape(), x.values().iter().rev().copied().collect());
             for op in ["Add", "Sub", "Mul", "Min", "Max", "Equal", "Less", "Greater", "LessOrEqual"] {
-                let result = if matches!(op, "Equal" | "Less" | "Greater" | "LessOrEqual") { DType::Bool } else { dtype };
+                let result = if matches!(op, "Equal" | "Less" | "Greater" | "LessOrEqual") {
+                    DType::Bool
+                } else {
+                    dtype
+                };
                 all.push(sample(op, &[], &[Some(x.clone()), Some(other.clone())], &[result]));
             }
             all.push(sample("Div", &[], &[Some(x.clone()), Some(without_zeros(other))], &[dtype]));
@@ -188,7 +218,12 @@ fn binary(all: &mut Vec<Sample>) {
 fn powers(all: &mut Vec<Sample>) {
     let base = || numbers(DType::F32, &[2, 3], 8);
     for exponent in [2.0, 3.0, 0.5, 0.0, 1.0, -1.0, -2.0, 1.5] {
-        all.push(sample("Pow", &[], &[Some(base()), Some(Array::scalar(DType::F32, exponent))], &[DType::F32]));
+        all.push(sample(
+            "Pow",
+            &[],
+            &[Some(base()), Some(Array::scalar(DType::F32, exponent))],
+            &[DType::F32],
+        ));
     }
     for dtype in [DType::I32, DType::I64] {
         for exponent in [0.0, 1.0, 2.0, 3.0, -1.0] {
@@ -241,12 +276,23 @@ fn choices(all: &mut Vec<Sample>) {
             continue;
         }
         let bound = |v: f64| Some(Array::scalar(dtype, v));
-        for (low, high) in [(bound(1.0), bound(5.0)), (None, bound(5.0)), (bound(1.0), None), (None, None), (bound(5.0), bound(1.0))] {
+        for (low, high) in [
+            (bound(1.0), bound(5.0)),
+            (None, bound(5.0)),
+            (bound(1.0), None),
+            (None, None),
+            (bound(5.0), bound(1.0)),
+        ] {
             all.push(sample("Clip", &[], &[Some(numbers(dtype, &[3, 4], 6)), low, high], &[dtype]));
         }
     }
     // A mask made by a cast is 0 or 1, whatever it was cast from.
-    let mut through = sample("Where", &[], &[Some(ints(&[0, 1, 2, -1])), Some(ints(&[5])), Some(ints(&[7]))], &[DType::I64]);
+    let mut through = sample(
+        "Where",
+        &[],
+        &[Some(ints(&[0, 1, 2, -1])), Some(ints(&[5])), Some(ints(&[7]))],
+        &[DType::I64],
+    );
     let to = i64::from(DType::Bool.code());
     through.graph.nodes[0].inputs[0] = "mask".to_string();
     through.graph.nodes.insert(0, onnx_grad::Node::new("Cast", &["x0"], &["mask"]).with("to", to));

@@ -41,7 +41,8 @@ fn shapes(all: &mut Vec<Sample>, dtype: DType) {
     for axes in [&[0i64][..], &[1], &[-1], &[0, 2], &[-1, 0], &[3, 1]] {
         all.push(sample("Unsqueeze", &[], &[x(), Some(ints(axes))], &[dtype]));
     }
-    for perm in [None, Some(vec![0i64, 2, 1]), Some(vec![1, 2, 0]), Some(vec![2, 0, 1]), Some(vec![0, 1, 2])] {
+    for perm in [None, Some(vec![0i64, 2, 1]), Some(vec![1, 2, 0]), Some(vec![2, 0, 1]), Some(vec![0, 1, 2])]
+    {
         let attributes: Vec<(&str, Attribute)> = perm.into_iter().map(|p| ("perm", p.into())).collect();
         all.push(sample("Transpose", &attributes, &[x()], &[dtype]));
     }
@@ -52,7 +53,14 @@ fn shapes(all: &mut Vec<Sample>, dtype: DType) {
     for repeats in [&[1i64, 1, 1][..], &[2, 1, 3], &[1, 2, 1], &[0, 1, 1]] {
         all.push(sample("Tile", &[], &[x(), Some(ints(repeats))], &[dtype]));
     }
-    for (start, end) in [(None, None), (Some(1i64), None), (None, Some(2i64)), (Some(-2), Some(-1)), (Some(-9), Some(9)), (Some(2), Some(1))] {
+    for (start, end) in [
+        (None, None),
+        (Some(1i64), None),
+        (None, Some(2i64)),
+        (Some(-2), Some(-1)),
+        (Some(-9), Some(9)),
+        (Some(2), Some(1)),
+    ] {
         let mut attributes: Vec<(&str, Attribute)> = Vec::new();
         attributes.extend(start.map(|s| ("start", s.into())));
         attributes.extend(end.map(|e| ("end", e.into())));
@@ -92,12 +100,18 @@ fn parts(all: &mut Vec<Sample>, dtype: DType) {
         all.push(sample("Slice", &[], &inputs, &[dtype]));
     }
     for a in [0i64, 1, -1] {
-        for indices in [ints(&[0, 2, 1]), ints(&[-1, -2]), Array::scalar(DType::I64, 1.0), Array::new(DType::I32, &[2, 2], vec![0.0, 1.0, 3.0, 2.0])] {
+        for indices in [
+            ints(&[0, 2, 1]),
+            ints(&[-1, -2]),
+            Array::scalar(DType::I64, 1.0),
+            Array::new(DType::I32, &[2, 2], vec![0.0, 1.0, 3.0, 2.0]),
+        ] {
             all.push(sample("Gather", &axis(a), &[x(), Some(indices)], &[dtype]));
         }
         let shape: &[usize] = if a == 0 { &[2, 7] } else { &[4, 3] };
         let count: usize = shape.iter().product();
-        let at: Vec<f64> = (0..count).map(|i| ((i * 5) % 4) as f64 - if i % 3 == 0 { 4.0 } else { 0.0 }).collect();
+        let at: Vec<f64> =
+            (0..count).map(|i| ((i * 5) % 4) as f64 - if i % 3 == 0 { 4.0 } else { 0.0 }).collect();
         let indices = Array::new(DType::I64, shape, at);
         all.push(sample("GatherElements", &axis(a), &[x(), Some(indices)], &[dtype]));
     }
@@ -159,7 +173,15 @@ fn pads(all: &mut Vec<Sample>, dtype: DType) {
                 Some(ints(&pads))
             };
             let (h, w) = (rank - 2, rank - 1);
-            for pairs in [&[(w, 1, 2)][..], &[(h, 2, 1)], &[(h, 1, 1), (w, 2, 2)], &[(w, -1, 2)], &[(h, -1, -1)], &[(w, -2, 0)], &[(0, 1, 0)]] {
+            for pairs in [
+                &[(w, 1, 2)][..],
+                &[(h, 2, 1)],
+                &[(h, 1, 1), (w, 2, 2)],
+                &[(w, -1, 2)],
+                &[(h, -1, -1)],
+                &[(w, -2, 0)],
+                &[(0, 1, 0)],
+            ] {
                 all.push(sample("Pad", &attributes, &[x(), with(pairs)], &[dtype]));
             }
             if dtype != DType::Bool {
@@ -178,7 +200,9 @@ fn pads(all: &mut Vec<Sample>, dtype: DType) {
 fn made(all: &mut Vec<Sample>, dtype: DType) {
     let one = |v: f64| Array::scalar(dtype, v);
     if matches!(dtype, DType::F32 | DType::I32 | DType::I64) {
-        for (from, to, step) in [(0.0, 5.0, 1.0), (1.0, 9.0, 3.0), (7.0, 0.0, -2.0), (3.0, 3.0, 1.0), (5.0, 1.0, 1.0)] {
+        for (from, to, step) in
+            [(0.0, 5.0, 1.0), (1.0, 9.0, 3.0), (7.0, 0.0, -2.0), (3.0, 3.0, 1.0), (5.0, 1.0, 1.0)]
+        {
             all.push(sample("Range", &[], &[Some(one(from)), Some(one(to)), Some(one(step))], &[dtype]));
         }
     }
@@ -215,7 +239,12 @@ fn made(all: &mut Vec<Sample>, dtype: DType) {
         let attributes = [("batch_axis", batch.into()), ("time_axis", time.into())];
         let lengths = Some(ints(&[1, 3, 2]));
         let shape: &[usize] = if batch == 0 { &[3, 4, 2] } else { &[4, 3, 2] };
-        all.push(sample("ReverseSequence", &attributes, &[Some(numbers(dtype, shape, 1)), lengths], &[dtype]));
+        all.push(sample(
+            "ReverseSequence",
+            &attributes,
+            &[Some(numbers(dtype, shape, 1)), lengths],
+            &[dtype],
+        ));
     }
 }
 

@@ -51,7 +51,8 @@ fn sample(folder: &Path) -> Option<(Sample, Vec<Array>)> {
     };
     let given = names.into_iter().enumerate();
     let inputs = given.filter_map(|(i, name)| Some((name, read(format!("input_{i}.pb"))?))).collect();
-    let truth: Option<Vec<Array>> = (0..graph.outputs.len()).map(|i| read(format!("output_{i}.pb"))).collect();
+    let truth: Option<Vec<Array>> =
+        (0..graph.outputs.len()).map(|i| read(format!("output_{i}.pb"))).collect();
     let label = folder.file_name().unwrap().to_str().unwrap().to_string();
     Some((Sample { label, graph, inputs, opset }, truth?))
 }

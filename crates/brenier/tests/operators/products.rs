@@ -44,11 +44,16 @@ fn matrices(all: &mut Vec<Sample>) {
     for (ta, tb) in [(0i64, 0i64), (0, 1), (1, 0), (1, 1)] {
         for (alpha, beta) in [(1.0f32, 1.0f32), (0.5, 2.0), (2.0, 0.0)] {
             for c in [None, Some(&[][..]), Some(&[5usize][..]), Some(&[3, 1]), Some(&[3, 5]), Some(&[1, 5])] {
-                let attributes =
-                    [("transA", ta.into()), ("transB", tb.into()), ("alpha", alpha.into()), ("beta", beta.into())];
+                let attributes = [
+                    ("transA", ta.into()),
+                    ("transB", tb.into()),
+                    ("alpha", alpha.into()),
+                    ("beta", beta.into()),
+                ];
                 let a = if ta == 1 { [4, 3] } else { [3, 4] };
                 let b = if tb == 1 { [5, 4] } else { [4, 5] };
-                let inputs = [of(DType::F32, &a, 1), of(DType::F32, &b, 2), c.and_then(|c| of(DType::F32, c, 3))];
+                let inputs =
+                    [of(DType::F32, &a, 1), of(DType::F32, &b, 2), c.and_then(|c| of(DType::F32, c, 3))];
                 let given = if c.is_some() { 3 } else { 2 };
                 all.push(sample("Gemm", &attributes, &inputs[..given], &[DType::F32]));
             }
@@ -83,7 +88,13 @@ fn quantised_products(all: &mut Vec<Sample>) {
             let middle = |dtype: DType| zero(dtype, if dtype == DType::U8 { 128.0 } else { -3.0 });
             for (x, w) in [([3usize, 4], [4usize, 5]), ([1, 70], [70, 33]), ([5, 130], [130, 17])] {
                 let columns = Some(Array::new(b, &[w[1]], (0..w[1]).map(|i| (i % 7) as f64).collect()));
-                for zeros in [vec![], vec![middle(a)], vec![middle(a), middle(b)], vec![None, middle(b)], vec![middle(a), columns]] {
+                for zeros in [
+                    vec![],
+                    vec![middle(a)],
+                    vec![middle(a), middle(b)],
+                    vec![None, middle(b)],
+                    vec![middle(a), columns],
+                ] {
                     let mut inputs = vec![of(a, &x, 1), of(b, &w, 2)];
                     inputs.extend(zeros);
                     all.push(sample("MatMulInteger", &[], &inputs, &[DType::I32]));
@@ -125,17 +136,31 @@ fn quantised(all: &mut Vec<Sample>) {
                 for channels in [None, Some(length)] {
                     let size: &[usize] = &channels.map_or(vec![], |n| vec![n]);
                     let count: usize = size.iter().product();
-                    let scale = Array::new(DType::F32, size, (0..count).map(|i| f64::from(0.02 + 0.013 * i as f32)).collect());
+                    let scale = Array::new(
+                        DType::F32,
+                        size,
+                        (0..count).map(|i| f64::from(0.02 + 0.013 * i as f32)).collect(),
+                    );
                     let low = if dtype == DType::U8 { 100.0 } else { -7.0 };
                     let zero = Array::new(dtype, size, (0..count).map(|i| low + i as f64).collect());
                     let x = of(DType::F32, shape, 1);
                     let q = of(dtype, shape, 2);
                     let scale = Some(scale);
-                    all.push(sample("QuantizeLinear", &attributes, &[x.clone(), scale.clone(), Some(zero.clone())], &[dtype]));
+                    all.push(sample(
+                        "QuantizeLinear",
+                        &attributes,
+                        &[x.clone(), scale.clone(), Some(zero.clone())],
+                        &[dtype],
+                    ));
                     if dtype == DType::U8 {
                         all.push(sample("QuantizeLinear", &attributes, &[x, scale.clone()], &[dtype]));
                     }
-                    all.push(sample("DequantizeLinear", &attributes, &[q.clone(), scale.clone(), Some(zero)], &[DType::F32]));
+                    all.push(sample(
+                        "DequantizeLinear",
+                        &attributes,
+                        &[q.clone(), scale.clone(), Some(zero)],
+                        &[DType::F32],
+                    ));
                     all.push(sample("DequantizeLinear", &attributes, &[q, scale], &[DType::F32]));
                 }
             }
@@ -143,7 +168,8 @@ fn quantised(all: &mut Vec<Sample>) {
     }
     let halves = Array::new(DType::F32, &[8], vec![0.5, 1.5, 2.5, -0.5, -1.5, 300.0, -300.0, 0.49]);
     for dtype in BYTES {
-        let inputs = [Some(halves.clone()), Some(Array::scalar(DType::F32, 1.0)), Some(Array::scalar(dtype, 5.0))];
+        let inputs =
+            [Some(halves.clone()), Some(Array::scalar(DType::F32, 1.0)), Some(Array::scalar(dtype, 5.0))];
         all.push(sample("QuantizeLinear", &[], &inputs, &[dtype]));
     }
     let whole = Some(numbers(DType::I32, &[2, 3], 1));
@@ -180,8 +206,25 @@ fn recurrent(all: &mut Vec<Sample>) {
                 vec![x.clone(), w.clone(), r.clone(), bias.clone(), lengths, state.clone()],
             ];
             if op == "LSTM" {
-                forms.push(vec![x.clone(), w.clone(), r.clone(), bias.clone(), None, state.clone(), cell.clone()]);
-                forms.push(vec![x.clone(), w.clone(), r.clone(), bias.clone(), None, state.clone(), cell, peepholes]);
+                forms.push(vec![
+                    x.clone(),
+                    w.clone(),
+                    r.clone(),
+                    bias.clone(),
+                    None,
+                    state.clone(),
+                    cell.clone(),
+                ]);
+                forms.push(vec![
+                    x.clone(),
+                    w.clone(),
+                    r.clone(),
+                    bias.clone(),
+                    None,
+                    state.clone(),
+                    cell,
+                    peepholes,
+                ]);
             }
             for form in forms {
                 let mut variants = vec![base.clone()];
@@ -205,7 +248,11 @@ fn rotary(all: &mut Vec<Sample>) {
             let mut s = sample(
                 "RotaryEmbedding",
                 &[("interleaved", interleaved.into()), ("rotary_embedding_dim", dim.into())],
-                &[of(DType::F32, &[2, 3, 5, 8], 1), of(DType::F32, &[2, 5, half], 2), of(DType::F32, &[2, 5, half], 3)],
+                &[
+                    of(DType::F32, &[2, 3, 5, 8], 1),
+                    of(DType::F32, &[2, 5, half], 2),
+                    of(DType::F32, &[2, 5, half], 3),
+                ],
                 &[DType::F32],
             );
             s.opset = 23;

@@ -17,15 +17,31 @@ pub(crate) fn samples() -> Vec<Sample> {
 
 fn reductions(all: &mut Vec<Sample>, dtype: DType) {
     for op in [
-        "ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2",
-        "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare",
+        "ReduceSum",
+        "ReduceMean",
+        "ReduceMax",
+        "ReduceMin",
+        "ReduceProd",
+        "ReduceL1",
+        "ReduceL2",
+        "ReduceLogSum",
+        "ReduceLogSumExp",
+        "ReduceSumSquare",
     ] {
         let mut x = numbers(dtype, &[2, 3, 5], 1);
         if op == "ReduceLogSum" {
             x.data.mapv_inplace(|v| v.abs() + 1.0);
         }
         for keepdims in [0i64, 1] {
-            for axes in [None, Some(&[0i64][..]), Some(&[1]), Some(&[-1]), Some(&[0, 2]), Some(&[-2, -3]), Some(&[0, 1, 2])] {
+            for axes in [
+                None,
+                Some(&[0i64][..]),
+                Some(&[1]),
+                Some(&[-1]),
+                Some(&[0, 2]),
+                Some(&[-2, -3]),
+                Some(&[0, 1, 2]),
+            ] {
                 let attributes = [("keepdims", keepdims.into())];
                 let inputs = [Some(x.clone()), axes.map(ints)];
                 let given = if axes.is_some() { 2 } else { 1 };
@@ -82,7 +98,8 @@ fn places(all: &mut Vec<Sample>, dtype: DType) {
     for largest in [0i64, 1] {
         for axis in [0i64, 1, -1] {
             for k in [0i64, 1, 2] {
-                let attributes = [("axis", axis.into()), ("largest", largest.into()), ("sorted", 1i64.into())];
+                let attributes =
+                    [("axis", axis.into()), ("largest", largest.into()), ("sorted", 1i64.into())];
                 all.push(sample("TopK", &attributes, &[x(), Some(ints(&[k]))], &[dtype, DType::I64]));
             }
         }
@@ -136,8 +153,12 @@ fn norms(all: &mut Vec<Sample>) {
     }
     all.push(sample("LpNormalization", &[], &[f32s(&[2, 3, 4], 1)], &[DType::F32]));
     for size in [1i64, 2, 3, 4, 9] {
-        let attributes =
-            [("size", size.into()), ("alpha", 0.02f32.into()), ("beta", 0.6f32.into()), ("bias", 1.3f32.into())];
+        let attributes = [
+            ("size", size.into()),
+            ("alpha", 0.02f32.into()),
+            ("beta", 0.6f32.into()),
+            ("bias", 1.3f32.into()),
+        ];
         for shape in [&[2usize, 6, 3, 3][..], &[1, 5, 4]] {
             all.push(sample("LRN", &attributes, &[f32s(shape, 1)], &[DType::F32]));
             all.push(sample("LRN", &attributes[..1], &[f32s(shape, 1)], &[DType::F32]));

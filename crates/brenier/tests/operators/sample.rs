@@ -32,7 +32,12 @@ pub(crate) enum Outcome {
 pub(crate) type Attributes<'a> = &'a [(&'a str, Attribute)];
 
 /// A node on these inputs (`None` where one is left out), with outputs of these types.
-pub(crate) fn sample(op: &str, attributes: Attributes, inputs: &[Option<Array>], outputs: &[DType]) -> Sample {
+pub(crate) fn sample(
+    op: &str,
+    attributes: Attributes,
+    inputs: &[Option<Array>],
+    outputs: &[DType],
+) -> Sample {
     let names: Vec<String> = (0..inputs.len()).map(|i| format!("x{i}")).collect();
     let given: Vec<&str> =
         inputs.iter().zip(&names).map(|(x, name)| if x.is_some() { name.as_str() } else { "" }).collect();
@@ -134,9 +139,10 @@ impl Sample {
         match self.run(engine) {
             Err(error) => Outcome::Refused(error.to_string()),
             Ok(found) => {
-                let differs = found.iter().zip(truth).enumerate().find_map(|(i, (f, t))| {
-                    Some(format!("output {i}: {}", difference(f, t, tolerance)?))
-                });
+                let differs =
+                    found.iter().zip(truth).enumerate().find_map(|(i, (f, t))| {
+                        Some(format!("output {i}: {}", difference(f, t, tolerance)?))
+                    });
                 differs.map_or(Outcome::Agrees, Outcome::Wrong)
             }
         }

@@ -125,13 +125,20 @@ fn pools(all: &mut Vec<Sample>, axes: usize) {
 }
 
 const COORDINATES: [&str; 7] = [
-    "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
-    "tf_half_pixel_for_nn", "tf_crop_and_resize",
+    "half_pixel",
+    "half_pixel_symmetric",
+    "pytorch_half_pixel",
+    "align_corners",
+    "asymmetric",
+    "tf_half_pixel_for_nn",
+    "tf_crop_and_resize",
 ];
 
 fn resizes(all: &mut Vec<Sample>) {
     let text = |s: &str| Attribute::String(s.to_string());
-    let floats = |v: &[f64]| Some(Array::new(DType::F32, &[v.len()], v.iter().map(|&s| f64::from(s as f32)).collect()));
+    let floats = |v: &[f64]| {
+        Some(Array::new(DType::F32, &[v.len()], v.iter().map(|&s| f64::from(s as f32)).collect()))
+    };
     for mode in ["nearest", "linear", "cubic"] {
         let roundings: &[&str] = match mode {
             "nearest" => &["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"],
@@ -145,25 +152,83 @@ fn resizes(all: &mut Vec<Sample>) {
                     ("nearest_mode", text(rounding)),
                 ];
                 let image = || f32s(&[2, 3, 5, 6], 1);
-                for scales in [[1.0, 1.0, 2.0, 2.0], [1.0, 1.0, 0.5, 0.6], [1.0, 1.0, 1.6, 0.34], [1.0, 1.0, 3.0, 1.0], [1.0, 1.0, 1.0 / 3.0, 7.0 / 3.0]] {
+                for scales in [
+                    [1.0, 1.0, 2.0, 2.0],
+                    [1.0, 1.0, 0.5, 0.6],
+                    [1.0, 1.0, 1.6, 0.34],
+                    [1.0, 1.0, 3.0, 1.0],
+                    [1.0, 1.0, 1.0 / 3.0, 7.0 / 3.0],
+                ] {
                     all.push(sample("Resize", &attributes, &[image(), None, floats(&scales)], &[DType::F32]));
                 }
-                for sizes in [[2i64, 3, 10, 12], [2, 3, 3, 4], [2, 3, 7, 1], [2, 3, 1, 9], [2, 3, 5, 6], [2, 3, 8, 13]] {
-                    all.push(sample("Resize", &attributes, &[image(), None, None, Some(ints(&sizes))], &[DType::F32]));
+                for sizes in
+                    [[2i64, 3, 10, 12], [2, 3, 3, 4], [2, 3, 7, 1], [2, 3, 1, 9], [2, 3, 5, 6], [2, 3, 8, 13]]
+                {
+                    all.push(sample(
+                        "Resize",
+                        &attributes,
+                        &[image(), None, None, Some(ints(&sizes))],
+                        &[DType::F32],
+                    ));
                 }
                 let named = |axes: Vec<i64>| {
                     let mut named = attributes.clone();
                     named.push(("axes", axes.into()));
                     named
                 };
-                all.push(sample("Resize", &named(vec![2, 3]), &[image(), None, None, Some(ints(&[8, 3]))], &[DType::F32]));
-                all.push(sample("Resize", &named(vec![3, 2]), &[image(), None, floats(&[2.0, 1.5])], &[DType::F32]));
+                all.push(sample(
+                    "Resize",
+                    &named(vec![2, 3]),
+                    &[image(), None, None, Some(ints(&[8, 3]))],
+                    &[DType::F32],
+                ));
+                all.push(sample(
+                    "Resize",
+                    &named(vec![3, 2]),
+                    &[image(), None, floats(&[2.0, 1.5])],
+                    &[DType::F32],
+                ));
                 // Lines, volumes, channels last, and images without a batch.
-                all.push(sample("Resize", &attributes, &[f32s(&[2, 3, 6], 1), None, floats(&[1.0, 1.0, 2.5])], &[DType::F32]));
-                all.push(sample("Resize", &attributes, &[f32s(&[1, 2, 3, 4, 5], 1), None, floats(&[1.0, 1.0, 2.0, 1.5, 2.0])], &[DType::F32]));
-                all.push(sample("Resize", &attributes, &[f32s(&[1, 4, 5, 2], 1), None, floats(&[1.0, 2.0, 1.5, 1.0])], &[DType::F32]));
-                all.push(sample("Resize", &attributes, &[f32s(&[4, 5], 1), None, Some(Array::new(DType::F32, &[0], vec![])), Some(ints(&[6, 9]))], &[DType::F32]));
-                all.push(sample("Resize", &attributes, &[f32s(&[2, 4, 5], 1), None, Some(Array::new(DType::F32, &[0], vec![])), Some(ints(&[2, 6, 9]))], &[DType::F32]));
+                all.push(sample(
+                    "Resize",
+                    &attributes,
+                    &[f32s(&[2, 3, 6], 1), None, floats(&[1.0, 1.0, 2.5])],
+                    &[DType::F32],
+                ));
+                all.push(sample(
+                    "Resize",
+                    &attributes,
+                    &[f32s(&[1, 2, 3, 4, 5], 1), None, floats(&[1.0, 1.0, 2.0, 1.5, 2.0])],
+                    &[DType::F32],
+                ));
+                all.push(sample(
+                    "Resize",
+                    &attributes,
+                    &[f32s(&[1, 4, 5, 2], 1), None, floats(&[1.0, 2.0, 1.5, 1.0])],
+                    &[DType::F32],
+                ));
+                all.push(sample(
+                    "Resize",
+                    &attributes,
+                    &[
+                        f32s(&[4, 5], 1),
+                        None,
+                        Some(Array::new(DType::F32, &[0], vec![])),
+                        Some(ints(&[6, 9])),
+                    ],
+                    &[DType::F32],
+                ));
+                all.push(sample(
+                    "Resize",
+                    &attributes,
+                    &[
+                        f32s(&[2, 4, 5], 1),
+                        None,
+                        Some(Array::new(DType::F32, &[0], vec![])),
+                        Some(ints(&[2, 6, 9])),
+                    ],
+                    &[DType::F32],
+                ));
             }
         }
         for extra in [
@@ -175,8 +240,18 @@ fn resizes(all: &mut Vec<Sample>) {
         ] {
             let attributes: Named = vec![("mode", text(mode)), extra];
             let x = f32s(&[1, 2, 5, 6], 1);
-            all.push(sample("Resize", &attributes, &[x.clone(), None, floats(&[1.0, 1.0, 0.6, 1.7])], &[DType::F32]));
-            all.push(sample("Resize", &attributes, &[x, None, None, Some(ints(&[1, 2, 3, 9]))], &[DType::F32]));
+            all.push(sample(
+                "Resize",
+                &attributes,
+                &[x.clone(), None, floats(&[1.0, 1.0, 0.6, 1.7])],
+                &[DType::F32],
+            ));
+            all.push(sample(
+                "Resize",
+                &attributes,
+                &[x, None, None, Some(ints(&[1, 2, 3, 9]))],
+                &[DType::F32],
+            ));
         }
     }
     for dtype in [DType::I32, DType::U8, DType::I8] {
@@ -196,7 +271,12 @@ fn grids(all: &mut Vec<Sample>) {
                 ];
                 let mut grid = numbers(DType::F32, &[2, 3, 4, 2], 2);
                 grid.data.mapv_inplace(|v| 0.7 * v);
-                all.push(sample("GridSample", &attributes, &[f32s(&[2, 3, 5, 6], 1), Some(grid)], &[DType::F32]));
+                all.push(sample(
+                    "GridSample",
+                    &attributes,
+                    &[f32s(&[2, 3, 5, 6], 1), Some(grid)],
+                    &[DType::F32],
+                ));
             }
         }
     }

@@ -10,7 +10,9 @@ use crate::tensor::DType;
 /// The data less its zero point, which lies along `axis` where it has several elements.
 fn centred(call: &Call, data: usize, zero: usize, axis: usize) -> Result<Array> {
     let x = call.input(data)?;
-    let Some(zero) = call.optional(zero) else { return Ok(Array { dtype: DType::I32, data: x.data.clone() }) };
+    let Some(zero) = call.optional(zero) else {
+        return Ok(Array { dtype: DType::I32, data: x.data.clone() });
+    };
     let zeros = along(call, x, zero, axis)?;
     Ok(Array { dtype: DType::I32, data: &x.data - &zeros })
 }

@@ -32,7 +32,8 @@ impl Kind {
         let facts = Facts::of(graph).map_err(|e| format!("all of it ({e})"))?;
         let mut kinds: BTreeMap<String, (u64, Kind)> = BTreeMap::new();
         for (place, node) in graph.nodes.iter().enumerate() {
-            let size: u64 = node.given_inputs().chain(node.wanted_outputs()).map(|v| elements(facts.get(v))).sum();
+            let size: u64 =
+                node.given_inputs().chain(node.wanted_outputs()).map(|v| elements(facts.get(v))).sum();
             let key = key(graph, node, &facts);
             if kinds.get(&key).is_some_and(|(other, _)| *other <= size) {
                 continue;
@@ -44,8 +45,7 @@ impl Kind {
                 .collect();
             let free = node.bodies().flat_map(Graph::free_names);
             let taken = node.given_inputs().chain(free).filter(|n| !graph.initializers.contains_key(*n));
-            let inputs =
-                taken.filter_map(|n| Some((n.to_string(), facts.get(n).dtype?))).collect();
+            let inputs = taken.filter_map(|n| Some((n.to_string(), facts.get(n).dtype?))).collect();
             kinds.insert(key, (size, Kind { node: node.clone(), place, outputs, inputs }));
         }
         let bytes: u64 = kinds.values().map(|(size, _)| 8 * size).sum();

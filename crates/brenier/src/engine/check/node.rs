@@ -192,7 +192,12 @@ pub(super) fn disturb(array: &Array, seed: u64) -> Array {
 }
 
 /// The first element that differs by more than the tolerance, in units of the largest, and `allowed` besides.
-pub(super) fn difference(found: &Array, expected: &Array, tolerance: f64, allowed: f64) -> Option<(f64, f64)> {
+pub(super) fn difference(
+    found: &Array,
+    expected: &Array,
+    tolerance: f64,
+    allowed: f64,
+) -> Option<(f64, f64)> {
     if found.shape() != expected.shape() {
         return Some((found.data.len() as f64, expected.data.len() as f64));
     }
@@ -200,12 +205,15 @@ pub(super) fn difference(found: &Array, expected: &Array, tolerance: f64, allowe
     let finite = |v: &f64| v.is_finite() && v.abs() < f64::from(f32::MAX);
     let scale = expected.data.iter().copied().filter(finite).fold(0.0f64, |m, v| m.max(v.abs()));
     let allowed = if is_float { tolerance * scale + f64::from(f32::MIN_POSITIVE) + allowed } else { 0.0 };
-    found.data.iter().zip(&expected.data).map(|(&f, &e)| (f, if is_float { f64::from(e as f32) } else { e })).find(
-        |&(f, e)| {
+    found
+        .data
+        .iter()
+        .zip(&expected.data)
+        .map(|(&f, &e)| (f, if is_float { f64::from(e as f32) } else { e }))
+        .find(|&(f, e)| {
             let same = f == e || f.is_nan() && e.is_nan() || (f - e).abs() <= allowed;
             !same
-        },
-    )
+        })
 }
 
 /// The first element that differs by more than rounding explains: `moved` is what small disturbances make of `expected`.
@@ -214,9 +222,13 @@ pub(super) fn beyond(found: &Array, expected: &Array, moved: &[Array], tolerance
         return difference(found, expected, tolerance, 0.0);
     }
     if !expected.dtype.is_float() {
-        let at_a_step = |i: usize, e: f64| moved.iter().any(|m| m.data.iter().nth(i).is_some_and(|&v| v != e));
+        let at_a_step =
+            |i: usize, e: f64| moved.iter().any(|m| m.data.iter().nth(i).is_some_and(|&v| v != e));
         let pairs = found.data.iter().copied().zip(expected.data.iter().copied()).enumerate();
-        return pairs.filter(|(_, (f, e))| f != e).find(|(i, (_, e))| !at_a_step(*i, *e)).map(|(_, pair)| pair);
+        return pairs
+            .filter(|(_, (f, e))| f != e)
+            .find(|(i, (_, e))| !at_a_step(*i, *e))
+            .map(|(_, pair)| pair);
     }
     let change = |m: &Array| {
         let apart = m.data.iter().zip(&expected.data).map(|(a, b)| (a - b).abs());
@@ -235,8 +247,12 @@ mod tests {
     #[test]
     fn a_cancelling_sum_is_forgiven_and_a_wrong_one_is_not() {
         let node = Node::new("ReduceSum", &["x"], &["y"]).with("keepdims", 0);
-        let kind =
-            Kind { node, place: 0, outputs: vec![Some(DType::F32)], inputs: [("x".into(), DType::F32)].into() };
+        let kind = Kind {
+            node,
+            place: 0,
+            outputs: vec![Some(DType::F32)],
+            inputs: [("x".into(), DType::F32)].into(),
+        };
         let x = Array::new(DType::F32, &[3], vec![1e6, -1e6, 0.001]);
         let held = |y: f64| {
             let values = Values::from([("x".into(), x.clone()), ("y".into(), Array::scalar(DType::F32, y))]);

@@ -83,7 +83,11 @@ fn the_node_that_differs_is_named_with_both_numbers() {
     assert_eq!((node.as_str(), value.as_str()), ("'odd' (Elu)", "odd"));
     assert_eq!(*found, 0.0);
     assert!(*expected < 0.0);
-    assert!(error.to_string().starts_with("RTen 0.27.0 computes node 'odd' (Elu) wrongly: its value 'odd' has 0 where"));
+    assert!(
+        error
+            .to_string()
+            .starts_with("RTen 0.27.0 computes node 'odd' (Elu) wrongly: its value 'odd' has 0 where")
+    );
     assert!(error.to_string().ends_with("run the model with ONNX Runtime (--engine ort)"));
 }
 
@@ -107,7 +111,11 @@ fn an_operator_that_the_reference_does_not_know_is_told() {
     assert!(why.contains("the reference evaluator does not know the operator"), "{why}");
     let verdict = Verdict { agree: 3, left_out: vec![format!("{} {why}", kind.label())] };
     let notice = verdict.notice("RTen").unwrap();
-    assert!(notice.starts_with("1 of 4 kinds of operators were not checked against the reference evaluator on RTen: "));
+    assert!(
+        notice.starts_with(
+            "1 of 4 kinds of operators were not checked against the reference evaluator on RTen: "
+        )
+    );
 }
 
 #[test]

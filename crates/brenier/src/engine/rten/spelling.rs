@@ -83,10 +83,16 @@ pub(super) fn refuse(graph: &Graph) -> Result<()> {
         let mostly_right = ["Expand", "MatMul", "Pow", "QuantizeLinear"];
         let right = |node: &Node| match node.op.as_str() {
             "Cast" => node.int("to", 0) != i64::from(DType::Bool.code()),
-            op => mostly_right.contains(&op) || op.starts_with("Reduce") && node.int("noop_with_empty_axes", 0) == 0,
+            op => {
+                mostly_right.contains(&op)
+                    || op.starts_with("Reduce") && node.int("noop_with_empty_axes", 0) == 0
+            }
         };
         if let Some(node) = body.nodes.iter().find(|node| concerns(node) && !right(node)) {
-            return Err(refusal(node, "inside the body of another node RTen computes it otherwise than ONNX says"));
+            return Err(refusal(
+                node,
+                "inside the body of another node RTen computes it otherwise than ONNX says",
+            ));
         }
         refuse(body)?;
     }
@@ -118,7 +124,10 @@ fn cast(b: &mut Builder, node: &Node) -> Result<Option<Value>> {
         return Ok(None);
     }
     let Some(from) = from else {
-        return Err(refusal(node, "RTen casts to a boolean otherwise than ONNX says, and from what is not known"));
+        return Err(refusal(
+            node,
+            "RTen casts to a boolean otherwise than ONNX says, and from what is not known",
+        ));
     };
     // Comparisons of bytes are those of integers.
     let wide = if from.is_float() { Value::named(x) } else { b.cast(x, DType::I32) };

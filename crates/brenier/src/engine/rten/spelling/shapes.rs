@@ -12,7 +12,10 @@ pub(super) fn reduce(b: &mut Builder, node: &Node) -> Result<Option<Value>> {
     let count = node.input(1).map(|axes| b.shape(axes).and_then(|shape| shape.first()?.known()));
     let idle = node.int("noop_with_empty_axes", 0) != 0;
     if idle && count == Some(None) {
-        return Err(refusal(node, "RTen leaves elements as they are where no axes are given, which is not known before"));
+        return Err(refusal(
+            node,
+            "RTen leaves elements as they are where no axes are given, which is not known before",
+        ));
     }
     if idle && count.flatten().is_none_or(|count| count == 0) {
         return Ok(Some(match node.op.as_str() {
@@ -26,8 +29,12 @@ pub(super) fn reduce(b: &mut Builder, node: &Node) -> Result<Option<Value>> {
         return Ok(None);
     }
     let numbers = b.cast(x, DType::I32);
-    let inputs: Vec<&str> =
-        node.inputs.iter().enumerate().map(|(i, name)| if i == 0 { &*numbers } else { name.as_str() }).collect();
+    let inputs: Vec<&str> = node
+        .inputs
+        .iter()
+        .enumerate()
+        .map(|(i, name)| if i == 0 { &*numbers } else { name.as_str() })
+        .collect();
     let named: Vec<(&str, Attribute)> =
         node.attributes.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
     let extreme = b.op_with(&node.op, &inputs, &named);
@@ -49,7 +56,9 @@ pub(super) fn matmul(b: &mut Builder, node: &Node) -> Result<Option<Value>> {
 /// A shape with fewer axes than the data: RTen panics.
 pub(super) fn expand(b: &mut Builder, node: &Node) -> Result<Option<Value>> {
     let (x, shape) = (input(node, 0)?, input(node, 1)?);
-    let (Some(rank), Some(content)) = (b.fact(x).rank(), b.fact(shape).known_content()) else { return Ok(None) };
+    let (Some(rank), Some(content)) = (b.fact(x).rank(), b.fact(shape).known_content()) else {
+        return Ok(None);
+    };
     if content.len() >= rank {
         return Ok(None);
     }

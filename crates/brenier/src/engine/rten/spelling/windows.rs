@@ -62,7 +62,10 @@ pub(super) fn conv_transpose(b: &mut Builder, node: &Node) -> Result<Option<Valu
         b.shape(node.input(i)?)?.get(2..)?.iter().map(Dim::known).collect()
     };
     let (Some(x), Some(kernel)) = (sizes(0), sizes(1)) else {
-        return Err(refusal(node, "RTen does not pad it as ONNX says, and its sizes are not known before it runs"));
+        return Err(refusal(
+            node,
+            "RTen does not pad it as ONNX says, and its sizes are not known before it runs",
+        ));
     };
     let axes = x.len();
     let each = |name: &str, default: i64, axis: usize| {
@@ -87,8 +90,12 @@ pub(super) fn conv_transpose(b: &mut Builder, node: &Node) -> Result<Option<Valu
         let upper = automatic == "SAME_UPPER";
         (pads[axis], pads[axes + axis]) = if upper { (less, more) } else { (more, less) };
     }
-    let kept = node.attributes.iter().filter(|(name, _)| !["auto_pad", "output_shape", "pads"].contains(&name.as_str()));
-    let mut attributes: Vec<(&str, Attribute)> = kept.map(|(name, value)| (name.as_str(), value.clone())).collect();
+    let kept = node
+        .attributes
+        .iter()
+        .filter(|(name, _)| !["auto_pad", "output_shape", "pads"].contains(&name.as_str()));
+    let mut attributes: Vec<(&str, Attribute)> =
+        kept.map(|(name, value)| (name.as_str(), value.clone())).collect();
     attributes.push(("pads", pads.into()));
     let inputs: Vec<&str> = node.inputs.iter().map(String::as_str).collect();
     Ok(Some(b.op_with("ConvTranspose", &inputs, &attributes)))

@@ -44,10 +44,10 @@ impl RowReader {
             found.read_to_end(&mut bytes)?;
             return RowReader::new(Cursor::new(bytes)).map(Some);
         }
-        let start = found.data_start();
+        let (start, size) = (found.data_start(), found.size());
         let mut file = BufReader::new(File::open(path)?);
         file.seek(SeekFrom::Start(start))?;
-        RowReader::new(file).map(Some)
+        RowReader::new(file.take(size)).map(Some)
     }
 
     fn new(mut numbers: impl Read + 'static) -> std::result::Result<RowReader, Failure> {

@@ -9,7 +9,7 @@ use onnx_grad::backward::deeplift::{reference_name, rescale};
 use onnx_grad::backward::lrp::{Composite, LayerRule};
 use onnx_grad::eval::{Array, evaluate};
 use onnx_grad::{
-    Attribute, BackwardRules, Builder, DType, Error, GradOptions, Graph, TensorData, Value, grad_with,
+    Attribute, BackwardRules, Builder, DType, Error, GradOptions, Graph, Node, TensorData, Value, grad_with,
     gradient_name, seed_name,
 };
 use proptest::prelude::*;
@@ -230,4 +230,75 @@ fn what_has_no_rule_is_refused_with_its_name() {
     assert!(message.contains("both factors depend on the input"), "{message}");
     let message = refusal(rescale(), "Softmax");
     assert!(message.contains("DeepLIFT has no rule for node") && message.contains("Softmax.1"), "{message}");
+}
+
+/// `x W + b` twice, with an activation between: as the exporter writes it, or otherwise.
+fn dense(
+    write: impl Fn(&mut Builder, &Value, &Value, &Value) -> Value,
+    activation: &str,
+    prepared: bool,
+) -> Graph {
+    let mut draws = Draws(5);
+    let mut b = Builder::new("dense");
+    let mut h = b.input("x", DType::F64, &[2usize.into(), 3usize.into()]);
+    if prepared {
+        let eye: Vec<f64> = (0..9).map(|i| f64::from(u8::from(i % 4 == 0))).collect();
+        let eye = b.constant(TensorData::f64(&[3, 3], &eye));
+        b.push(Node { name: "prepare/resize".into(), ..Node::new("MatMul", &[&h, &eye], &["resized"]) });
+        h = Value::named("resized");
+    }
+    for layer in 0..2 {
+        let (w, bias) = (b.constant(draws.tensor(&[3, 3])), b.constant(draws.tensor(&[3])));
+        h = write(&mut b, &h, &w, &bias);
+        h = match (layer, activation) {
+            (1, _) => h,
+            (_, "Gelu by parts") => {
+                let scaled = b.scale(&h, std::f64::consts::FRAC_1_SQRT_2);
+                let erf = b.op("Erf", &[&scaled]);
+                let cdf = b.shift(&erf, 1.0);
+                let gated = b.mul(&h, &cdf);
+                b.scale(&gated, 0.5)
+            }
+            (_, activation) => b.op(activation, &[&h]),
+        };
+    }
+    b.output("y", &h);
+    b.finish().unwrap()
+}
+
+fn gemm(b: &mut Builder, x: &Value, w: &Value, bias: &Value) -> Value {
+    b.op("Gemm", &[x, w, bias])
+}
+
+/// The same network, however it is written, has the same relevance.
+#[test]
+fn relevance_does_not_depend_on_how_layers_and_activations_are_written() {
+    let apart = |b: &mut Builder, x: &Value, w: &Value, bias: &Value| {
+        let product = b.matmul(x, w);
+        b.add(&product, bias)
+    };
+    let plain = dense(gemm, "Gelu", false);
+    let others = [
+        ("MatMul and Add", dense(apart, "Gelu", false)),
+        ("Gelu by parts", dense(gemm, "Gelu by parts", false)),
+        ("prepared", dense(gemm, "Gelu", true)),
+    ];
+    let x = Draws(9).array(&[2, 3]);
+    let seed = one_hot(&ArrayD::zeros(vec![2, 3]), &[0, 2]);
+    for rule in [EPSILON, LayerRule::Gamma { gamma: 0.5 }, LayerRule::ZPlus, LayerRule::WSquare] {
+        let composite = Composite {
+            first: Some(LayerRule::ZBox { low: -1.0, high: 1.0 }),
+            stabiliser: 0.0,
+            preparation: Some("prepare/".into()),
+            ..Composite::uniform(rule)
+        };
+        let relevance = |graph: &Graph| {
+            let found = run(graph, composite.rules(), &[("x", &x)], seed.clone()).unwrap();
+            found[&gradient_name("x")].clone()
+        };
+        for (name, graph) in &others {
+            let gap = gap(&relevance(graph), &relevance(&plain));
+            assert!(gap < 1e-12, "{name} {rule:?}: off by {gap:e}");
+        }
+    }
 }

@@ -198,11 +198,11 @@ impl Sources {
 
     /// The names of the features, where they come from a table.
     pub(crate) fn features(&self) -> Vec<String> {
-        let tables = self.0.iter().filter_map(|source| match source {
+        let mut tables = self.0.iter().rev().filter_map(|source| match source {
             Source::Data(data) if !data.columns().is_empty() => Some(data.feature_names()),
             _ => None,
         });
-        tables.last().unwrap_or_default()
+        tables.next().unwrap_or_default()
     }
 
     /// Some of the rows, by their ascending numbers in all together.

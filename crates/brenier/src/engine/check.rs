@@ -230,8 +230,9 @@ fn made_up(graph: &Graph, rows: usize, batch: u64) -> Vec<(String, Tensor)> {
         let count: usize = sizes.iter().product();
         let row = (count / sizes.first().copied().unwrap_or(1).max(1)).max(1);
         let shaped = |values: Vec<f32>| ndarray::ArrayD::from_shape_vec(sizes.clone(), values);
-        let values: Vec<f32> =
-            (0..count).map(|i| if (i / row) % 2 == 0 { next() } else { 4.0 * next() - 2.0 }).collect();
+        let values: Vec<f32> = (0..count)
+            .map(|i| if (i / row).is_multiple_of(2) { next() } else { 4.0 * next() - 2.0 })
+            .collect();
         let Ok(floats) = shaped(values) else { continue };
         let tensor = match input.dtype {
             DType::F32 => Tensor::F32(floats),

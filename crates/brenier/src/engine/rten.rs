@@ -69,7 +69,7 @@ impl Engine for Rten {
             remedy: "ONNX Runtime runs more models (--engine ort)",
         };
         let staged =
-            caught(|| Staged::load(&model, &load_error)).unwrap_or_else(|why| Err(load_error(None, why)))?;
+            caught(|| Staged::load(&model, load_error)).unwrap_or_else(|why| Err(load_error(None, why)))?;
         let shared = Arc::new(Shared { staged, places, signature });
         Ok((0..count)
             .map(|_| {

@@ -236,7 +236,7 @@ impl<'a> CoupledPairs<'a> {
 
     /// The pairs of a step out of groups that do not fit into a batch: all pairs, group after group, are one line, from
     /// which steps take in turn.
-    fn from_groups(&self, step: u64, rows: usize, group: usize) -> Result<Couples> {
+    fn in_groups(&self, step: u64, rows: usize, group: usize) -> Result<Couples> {
         let features = self.data.shape().iter().product();
         let (mut z0, mut z1) = (Array2::zeros((rows, features)), Array2::zeros((rows, features)));
         let mut done = 0;
@@ -284,7 +284,7 @@ impl Pairs for CoupledPairs<'_> {
     fn draw(&self, step: u64, rows: usize) -> Result<(Array2<f32>, Array2<f32>)> {
         match self.coupling {
             Coupling::OptimalTransport { group } if !rows.is_multiple_of(group) => {
-                self.from_groups(step, rows, group)
+                self.in_groups(step, rows, group)
             }
             coupling => {
                 let (z0, z1) = self.independent(step, rows)?;

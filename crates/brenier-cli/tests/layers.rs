@@ -12,6 +12,7 @@ const ORDER: &[&str] = &[
     "data_args",
     "engine_args",
     "run_args",
+    "reference_args",
     "request",
     "verbs",
     "args",

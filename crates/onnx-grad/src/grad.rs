@@ -275,8 +275,10 @@ impl Activity {
             if !reached || stops {
                 continue;
             }
+            // Integers that stand for floats are followed, so that the refusal says what the model is.
+            let quantised = rules::is_quantised(node);
             for output in node.wanted_outputs() {
-                if builder.fact(output).dtype.is_none_or(|dtype| dtype.is_float()) {
+                if quantised || builder.fact(output).dtype.is_none_or(|dtype| dtype.is_float()) {
                     active.insert(output.to_string());
                 }
             }

@@ -82,7 +82,7 @@ fn resized_axes(b: &Builder, node: &Node) -> Result<Vec<Axis>, String> {
     Ok(axes)
 }
 
-/// A `Resize` as it is defined: along each axis a matrix product with the map of [its mode](crate::resample), or a
+/// A `Resize` as it is defined: along each axis a matrix product with the map of its mode, or a
 /// `Gather` where every element is one of the input's. `Err` holds the reason where that cannot be done.
 pub fn resize_by_axes(b: &mut Builder, node: &Node) -> Result<Value, String> {
     let axes = resized_axes(b, node)?;

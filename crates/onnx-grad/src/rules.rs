@@ -187,13 +187,15 @@ pub(crate) fn derivative(step: &mut Step<'_>) -> Gradients {
     }
 }
 
+/// Whether a node belongs to a model whose numbers were made integers.
+pub(crate) fn is_quantised(node: &Node) -> bool {
+    const QUANTISED: &[&str] = &["QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear"];
+    QUANTISED.contains(&node.op.as_str()) || node.op.starts_with("QLinear") || node.op.ends_with("Integer")
+}
+
 /// Why a node without a rule cannot be differentiated.
 pub(crate) fn unknown(node: &Node) -> Error {
-    const QUANTISED: &[&str] = &["QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear"];
-    let reason = if QUANTISED.contains(&node.op.as_str())
-        || node.op.starts_with("QLinear")
-        || node.op.ends_with("Integer")
-    {
+    let reason = if is_quantised(node) {
         "the model is quantised; use the float model it was made from".to_string()
     } else if !node.is_standard() {
         format!("domain '{}' is not ONNX's own; export the model without custom operators", node.domain)

@@ -78,7 +78,7 @@ pub enum Setting {
     SolverTolerance,
     /// [`Settings::inversion_steps`].
     InversionSteps,
-    /// [`Settings::absence`].
+    /// [`Settings::absence`](field@Settings::absence).
     Absence,
     /// [`Settings::groups`].
     Groups,

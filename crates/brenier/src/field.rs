@@ -29,6 +29,41 @@ pub trait VelocityField: Sync {
     fn normal_coordinates(&self, x: ArrayView2<f64>) -> Option<Array2<f64>> {
         Some(x.to_owned())
     }
+
+    /// Where states at time 1 come from, where the ways of the field are straight lines whose starts are known in closed
+    /// form: then nothing is solved. By default nothing is known.
+    fn straight_starts(&self, _x: ArrayView2<f64>) -> Option<Result<StraightStarts>> {
+        None
+    }
+}
+
+impl<F: VelocityField + ?Sized> VelocityField for &F {
+    fn shape(&self) -> &[usize] {
+        (**self).shape()
+    }
+    fn velocity(&self, x: ArrayView2<f64>, times: &[f64]) -> Result<Array2<f64>> {
+        (**self).velocity(x, times)
+    }
+    fn features(&self) -> usize {
+        (**self).features()
+    }
+    fn normal_coordinates(&self, x: ArrayView2<f64>) -> Option<Array2<f64>> {
+        (**self).normal_coordinates(x)
+    }
+    fn straight_starts(&self, x: ArrayView2<f64>) -> Option<Result<StraightStarts>> {
+        (**self).straight_starts(x)
+    }
+}
+
+/// The starts of straight ways; see [`VelocityField::straight_starts`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct StraightStarts {
+    /// The states at time 0, `[rows, features]`.
+    pub states: Array2<f64>,
+    /// How far from its row each way ends, followed forward from its start.
+    pub misses: Array1<f64>,
+    /// By how much of its way each start was moved to keep its values within bounds; absent where there are none.
+    pub clipped: Option<Array1<f64>>,
 }
 
 /// A closure as a [`VelocityField`]: from one state and a time to the velocity.

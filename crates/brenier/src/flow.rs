@@ -10,6 +10,7 @@ mod metadata;
 mod onnx;
 mod pairs;
 mod rectified;
+mod reversed;
 
 pub use diffusion::{Denoising, NoisePredictor, noise_schedule, predict_noise_with};
 pub use metadata::{FlowMetadata, Objective};
@@ -18,6 +19,7 @@ pub use pairs::{
     CoupledPairs, Coupling, MatrixRows, Pairs, PairsFn, Rows, ScaledRows, Source, StoredPairs, couple,
 };
 pub use rectified::{Rectified, flow_loss, train};
+pub use reversed::Reversed;
 
 pub use crate::field::{FieldFn, VelocityField};
 pub use crate::net::{MlpConfig, NetworkConfig, UnetConfig};

@@ -31,6 +31,7 @@
 
 pub mod attribute;
 pub mod classify;
+pub mod compare;
 pub mod data;
 pub mod engine;
 mod error;
@@ -61,15 +62,15 @@ pub use attribute::{
 };
 pub use error::{Error, Result};
 pub use evaluate::{neighbourhood_preservation, relative_attribution_error};
-pub use field::{FieldFn, VelocityField};
+pub use field::{FieldFn, StraightStarts, VelocityField};
 pub use fingerprint::{fingerprint, fingerprint_row};
 pub use nearest::nearest_name;
 pub use path::{
-    BlurPath, Border, DdimPath, JoinedGraph, Line, NeighbourGraph, Path, PathEvidence, Polyline, Quality,
-    Reference, Reparameterised, Scheme, Solver, Stepping, Tableau, Trace, TraceConfig, TraceMode, Trajectory,
-    assess, curvature, ddim, ddim_ends, flow_consistency_error, flow_ends, geometric_path_straightness,
-    kinetic_action, load_traces, reference_deviation, reflow_pairs, relative_field_error, sample,
-    save_traces, sliced_wasserstein, solve, trace,
+    BlurPath, Border, Chord, DdimPath, JoinedGraph, Line, NeighbourGraph, Path, PathEvidence, Polyline,
+    Quality, Reference, Reparameterised, Scheme, Solver, Stepping, Tableau, Trace, TraceConfig, TraceMode,
+    Trajectory, assess, curvature, ddim, ddim_ends, flow_consistency_error, flow_ends,
+    geometric_path_straightness, kinetic_action, load_traces, reference_deviation, reflow_pairs,
+    relative_field_error, sample, save_traces, sliced_wasserstein, solve, trace,
 };
 pub use predictor::{
     BlockedNode, ChannelOrder, Inspection, InterfaceValue, LayerPredictor, LayerValues, Layout, Multipliers,

@@ -10,6 +10,7 @@
 
 mod awaited;
 mod blur;
+mod chord;
 mod consistency;
 mod ddim;
 mod diagnostics;
@@ -20,6 +21,7 @@ mod quality;
 mod reflow;
 mod reparameterised;
 mod solver;
+mod straight;
 mod tableau;
 mod trace;
 mod trace_file;
@@ -29,6 +31,7 @@ use ndarray::{Array1, Array2};
 use serde::{Deserialize, Serialize};
 
 pub use blur::{BlurPath, Border};
+pub use chord::Chord;
 pub use ddim::{DdimPath, ddim, ddim_ends};
 pub use diagnostics::{
     curvature, flow_consistency_error, geometric_path_straightness, kinetic_action, reference_deviation,
@@ -110,6 +113,9 @@ pub struct PathEvidence {
     pub flow_consistency_error: Option<f64>,
     /// How ordinary the reference is under p0, in standard deviations; see [`reference_deviation`].
     pub reference_deviation: Option<f64>,
+    /// By how much of the way the reference was moved to keep its values within the data's bounds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reference_clipped: Option<f64>,
 }
 
 /// The time `k/K` between `start` and `end`, computed so that both directions give the same floats.

@@ -21,6 +21,7 @@ mod distances;
 mod fit_map;
 mod gaussian;
 mod gaussian_map;
+mod held_out;
 mod matching;
 mod matrix;
 mod plan;

@@ -22,6 +22,7 @@ use super::awaited::{Awaited, follow_while};
 use super::consistency::consistency_of_pieces;
 use super::diagnostics::flow_consistency_errors;
 use super::solver::solve_telling;
+use super::straight::straight_traces;
 use super::{Path, PathEvidence, Solver, Trajectory, reference_deviation, solve};
 use crate::{Result, VelocityField};
 
@@ -105,7 +106,8 @@ impl Path for Trace {
 
 /// Traces each row of `inputs` (`[examples, features]`) back to its reference.
 ///
-/// Costs the backward solution, the forward one, and `consistency_steps` evaluations of the field per
+/// A field whose ways are straight lines with known starts ([`VelocityField::straight_starts`]) costs nothing more; any
+/// other costs the backward solution, the forward one, and `consistency_steps` evaluations of the field per
 /// example. The stored path is the only thing whose size grows with the number of solver steps.
 pub fn trace(field: &dyn VelocityField, inputs: ArrayView2<f64>, config: &TraceConfig) -> Result<Vec<Trace>> {
     trace_and(field, inputs, config, &mut |_| {})
@@ -120,6 +122,9 @@ pub(crate) fn trace_and(
 ) -> Result<Vec<Trace>> {
     if inputs.nrows() == 0 {
         return Ok(Vec::new());
+    }
+    if let Some(starts) = field.straight_starts(inputs) {
+        return straight_traces(inputs, &starts?, follow);
     }
     match config.mode {
         TraceMode::ReversedBackward => thread::scope(|scope| {
@@ -229,6 +234,7 @@ impl<'a> Check<'a> {
                 relative_round_trip_error: Some(gap / length.max(f64::MIN_POSITIVE)),
                 flow_consistency_error: consistency.as_ref().map(|errors| errors[example]),
                 reference_deviation: normal.as_ref().map(|rows| reference_deviation(rows.row(example))),
+                reference_clipped: None,
             });
         }
         gathered

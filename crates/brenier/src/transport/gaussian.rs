@@ -25,6 +25,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
 
+use super::held_out;
 use super::matrix::{add_square, eigen, mirror, orthonormal, product, scale_columns};
 use super::shrinkage::{Moments, Shrinkage};
 use crate::error::{Error, Result, expect_finite, expect_shape};
@@ -117,7 +118,8 @@ impl Gaussian {
         Self::fit_parts(rows.nrows(), rows.ncols(), config, |part| Ok(rows.slice(s![part, ..]).to_owned()))
     }
 
-    /// As [`Gaussian::fit`], with rows that are asked for in parts, twice each.
+    /// As [`Gaussian::fit`], with rows that are asked for in parts, twice each; three times and all at once to hold some
+    /// out.
     ///
     /// # Errors
     /// As [`Gaussian::fit`], and whatever asking for rows returns.
@@ -148,11 +150,21 @@ impl Gaussian {
         }
         mean /= rows as f64;
         let mut sample = Sample::new(rows, features, config.rank);
-        for range in parts {
-            sample.add(range.start, part(range)? - &mean);
+        for range in &parts {
+            sample.add(range.start, part(range.clone())? - &mean);
         }
         let (covariance, moments) = sample.finish();
-        let amount = config.shrinkage.amount(&moments)?;
+        let held_out = match config.shrinkage {
+            Shrinkage::HeldOut if features <= WHOLE => {
+                let mut all = Array2::zeros((rows, features));
+                for range in parts {
+                    all.slice_mut(s![range.clone(), ..]).assign(&part(range)?);
+                }
+                held_out::amount(all.view())
+            }
+            _ => None,
+        };
+        let amount = held_out.map_or_else(|| config.shrinkage.amount(&moments), Ok)?;
         let gaussian = Self { mean, covariance, shrinkage: amount };
         gaussian.shrunk(&moments, amount)
     }
@@ -249,6 +261,8 @@ impl Sample {
     fn new(rows: usize, features: usize, rank: Rank) -> Self {
         let directions = match rank {
             Rank::Full => None,
+            // With few rows, what they span and one variance for the rest is all there is, and quicker.
+            Rank::Auto if features <= WHOLE && 2 * rows <= features => Some(rows - 1),
             Rank::Auto if features <= WHOLE => None,
             Rank::Auto => Some(DIRECTIONS),
             Rank::AtMost { directions } if directions >= features => None,

@@ -34,7 +34,7 @@ use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, concatenate, s};
 use super::gaussian::{Covariance, Gaussian};
 use super::matrix::{eigen, from_nalgebra, orthonormal, product, scale_columns, to_nalgebra};
 use crate::error::{Error, Result, expect_shape};
-use crate::field::VelocityField;
+use crate::field::{StraightStarts, VelocityField};
 
 /// The optimal map from one Gaussian to another.
 ///
@@ -62,6 +62,8 @@ pub struct GaussianMap {
     gains: Array1<f64>,
     outside: f64,
     squared_distance: f64,
+    /// What values of rows can be, where that is known.
+    bounds: Option<(f64, f64)>,
 }
 
 /// `G` in eigenvectors, and `tr (S_A^(1/2) S_B S_A^(1/2))^(1/2)`.
@@ -98,6 +100,7 @@ impl GaussianMap {
             gains: gain.gains,
             outside: gain.outside,
             squared_distance: squared_distance.max(0.0),
+            bounds: None,
         })
     }
 
@@ -129,6 +132,13 @@ impl GaussianMap {
         self.to *= &unit;
         self.unit = unit.to_owned();
         Ok(self)
+    }
+
+    /// The map for rows whose values lie between two numbers, such as pixels: where [`VelocityField::straight_starts`]
+    /// would leave them, it keeps to them. `apply` and `invert` are the map itself.
+    pub fn with_bounds(mut self, low: f64, high: f64) -> Self {
+        self.bounds = Some((low, high));
+        self
     }
 
     /// `T(x)` for each row.
@@ -234,6 +244,26 @@ impl VelocityField for GaussianMap {
     /// The population at time 0 is data: nothing is claimed about its distribution.
     fn normal_coordinates(&self, _x: ArrayView2<f64>) -> Option<Array2<f64>> {
         None
+    }
+
+    fn straight_starts(&self, x: ArrayView2<f64>) -> Option<Result<StraightStarts>> {
+        Some(self.starts(x))
+    }
+}
+
+impl GaussianMap {
+    fn starts(&self, x: ArrayView2<f64>) -> Result<StraightStarts> {
+        let mut states = self.invert(x)?;
+        let lengths = |rows: Array2<f64>| rows.map_axis(Axis(1), |row| row.dot(&row).sqrt());
+        let misses = lengths(self.apply(states.view())? - x);
+        let clipped = self.bounds.map(|(low, high)| {
+            let ways = lengths(&states - &x);
+            let kept = states.mapv(|value| value.clamp(low, high));
+            let moved = lengths(&kept - &states);
+            states = kept;
+            ndarray::Zip::from(&moved).and(&ways).map_collect(|m, w| if *m == 0.0 { 0.0 } else { m / w })
+        });
+        Ok(StraightStarts { states, misses, clipped })
     }
 }
 

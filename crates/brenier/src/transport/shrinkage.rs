@@ -13,7 +13,13 @@
 //! OAS           r = min(1, (c + mu^2) / ((n + 1) (c - mu^2 / d))),   c = |C|^2 / d^2
 //! ```
 //!
-//! with `|C|` the Frobenius norm. Ledoit and Wolf (A well-conditioned estimator for large-dimensional covariance
+//! with `|C|` the Frobenius norm, and a third for maps, which divide by small variances and so need more:
+//!
+//! ```text
+//! held out      the r for which one half of the rows is most likely under the Gaussian of the other
+//! ```
+//!
+//! Of the first two: Ledoit and Wolf (A well-conditioned estimator for large-dimensional covariance
 //! matrices, 2004) is right for any distribution as `n` and `d` grow; the oracle approximating shrinkage of Chen,
 //! Wiesel, Eldar and Hero (Shrinkage algorithms for MMSE covariance estimation, 2010, Eq. 23, without its terms
 //! `2 / d`) assumes Gaussian rows and is the better one there if `n` is small.
@@ -31,6 +37,8 @@ pub enum Shrinkage {
     LedoitWolf,
     /// Oracle approximating shrinkage.
     Oas,
+    /// The amount under which rows that were not looked at are most likely; see `held_out.rs`.
+    HeldOut,
     /// This amount.
     Fixed {
         /// From 0 (the sample covariance) to 1 (a multiple of the identity).
@@ -72,6 +80,8 @@ impl Shrinkage {
                 let down = (n + 1.0) * (mean_square - mu * mu / d);
                 Ok(if down <= 0.0 { 1.0 } else { ((mean_square + mu * mu) / down).min(1.0) })
             }
+            // Of a sample without its rows, the estimate that asks least of it.
+            Shrinkage::HeldOut => Shrinkage::LedoitWolf.amount(sample),
             Shrinkage::Fixed { amount } if (0.0..=1.0).contains(&amount) => Ok(amount),
             Shrinkage::Fixed { amount } => Err(Error::Setting {
                 name: "the amount of shrinkage",

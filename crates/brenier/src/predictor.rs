@@ -1,9 +1,11 @@
 //! The function being explained: any [`Score`], and above all a user's ONNX model.
 
+mod contrast;
 mod inspection;
 mod layer;
 mod logits;
 mod onnx;
+mod outputs;
 mod pairs;
 mod preprocessing;
 mod resampling;
@@ -13,6 +15,7 @@ mod values;
 pub use inspection::{BlockedNode, Inspection, InterfaceValue};
 pub use layer::{LayerPredictor, LayerValues};
 pub use onnx::{OnnxPredictor, PredictorConfig, ValueAndGradient};
+pub use outputs::Outputs;
 pub use pairs::{Multipliers, PairPredictor};
 pub(crate) use preprocessing::PREPARATION;
 pub use preprocessing::{ChannelOrder, Layout, Preprocessing};

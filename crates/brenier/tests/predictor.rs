@@ -352,3 +352,32 @@ fn preprocessing_that_does_not_fit_is_refused() {
     let predictor = prepared(&row, &EngineConfig::default(), &scaled);
     assert!(predictor.scores(ArrayD::ones(IxDyn(&[1, 5])).view()).unwrap().iter().all(|v| *v == 0.0));
 }
+
+/// Every score minus that of one class, with the gradient of the difference, on every engine and for values alone.
+#[test]
+fn a_contrast_is_the_difference_of_two_scores() {
+    for engine in engine_configs() {
+        let config = with_engine(engine);
+        let plain = OnnxPredictor::load(fixture("mlp.script.onnx"), &config).unwrap();
+        let contrast = plain.with_contrast(1).unwrap();
+        let shape: Vec<usize> = std::iter::once(3).chain(plain.shape().iter().copied()).collect();
+        let x = noise(&shape);
+        let rows = x.mapv(f64::from).into_shape_with_order((3, Score::features(&plain))).unwrap();
+        let (whole, part) = (plain.gradients(rows.view(), &[0, 2, 1]).unwrap(), &contrast);
+        let other = plain.gradients(rows.view(), &[1, 1, 1]).unwrap();
+        let found = part.gradients(rows.view(), &[0, 2, 1]).unwrap();
+        for i in 0..3 {
+            assert!((found.0[i] - (whole.0[i] - other.0[i])).abs() < 1e-5);
+            let gap = &found.1.row(i) - &(&whole.1.row(i) - &other.1.row(i));
+            assert!(gap.iter().all(|gap| gap.abs() < 1e-5), "{gap}");
+        }
+        let predicted = |model: &OnnxPredictor| model.values_only().predicted(rows.view()).unwrap();
+        assert!(found.0[2] == 0.0 && found.1.row(2).iter().all(|g| *g == 0.0));
+        assert_eq!(predicted(&plain), predicted(&contrast));
+        let values = brenier::ValuePredictor::load(fixture("mlp.script.onnx"), &config).unwrap();
+        let values = values.with_contrast(1).unwrap();
+        assert!((values.values(rows.view(), &[0, 2, 1]).unwrap() - &found.0).iter().all(|g| g.abs() < 1e-5));
+        let message = plain.with_contrast(99).map(|_| ()).unwrap_err().to_string();
+        assert!(message.contains("99"), "{message}");
+    }
+}

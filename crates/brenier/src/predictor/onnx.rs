@@ -17,6 +17,7 @@ use onnx_grad::{
     grad_with, lower, seed_name,
 };
 
+use super::contrast::contrasted;
 use super::layer::LayerPredictor;
 use super::logits::cut_final_activation;
 use super::pairs::PairPredictor;
@@ -137,6 +138,16 @@ impl OnnxPredictor {
     pub fn with_rules(&self, rules: BackwardRules) -> Result<OnnxPredictor> {
         let config = PredictorConfig { rules, ..self.config.clone() };
         OnnxPredictor::of(self.model.clone(), config, self.notices().to_vec())
+    }
+
+    /// The same model with every score minus that of one class: why this and not that.
+    ///
+    /// # Errors
+    /// If there is no such class, or one score only.
+    pub fn with_contrast(&self, class: usize) -> Result<OnnxPredictor> {
+        let graph = contrasted(&self.model.graph, class)?;
+        let model = Model { graph, ..self.model.clone() };
+        OnnxPredictor::of(model, self.config.clone(), self.notices().to_vec())
     }
 
     /// The same model seen at two points at once.

@@ -11,9 +11,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use ndarray::{Array1, Array2, ArrayD, ArrayView1, ArrayView2, ArrayViewD, IxDyn};
+use ndarray::{Array1, Array2, ArrayD, ArrayView1, ArrayView2, ArrayViewD, Axis, IxDyn};
 use onnx_grad::{DType, Dim, Model, ValueInfo, operators};
 
+use super::contrast::check_class;
 use super::onnx::{PredictorConfig, floats, prepare, row_shape};
 use crate::engine::{AsItIs, Engine, EngineKind, Tensor, TensorView, Workers, check};
 use crate::error::{Error, Result};
@@ -52,6 +53,8 @@ pub struct ValuePredictor {
     metadata: BTreeMap<String, String>,
     workers: Workers,
     engine: Arc<dyn Engine>,
+    /// The class whose score is taken from all.
+    contrast: Option<usize>,
 }
 
 impl ValuePredictor {
@@ -106,7 +109,9 @@ impl ValuePredictor {
         let place = 0;
         let outputs = declared.unwrap_or(0);
         let metadata = model.metadata.clone();
-        let predictor = ValuePredictor { input, shape, place, outputs, notices, metadata, workers, engine };
+        let contrast = None;
+        let predictor =
+            ValuePredictor { input, shape, place, outputs, notices, metadata, workers, engine, contrast };
         if declared.is_some() { Ok(predictor) } else { predictor.with_outputs_counted() }
     }
 
@@ -136,7 +141,8 @@ impl ValuePredictor {
         let names = outputs.into_iter().map(|output| output.name).collect();
         let workers = Workers::with_programs(engine.name(), programs, names, rows)?;
         let metadata = BTreeMap::new();
-        ValuePredictor { input, shape, place, outputs: 0, notices, metadata, workers, engine }
+        let contrast = None;
+        ValuePredictor { input, shape, place, outputs: 0, notices, metadata, workers, engine, contrast }
             .with_outputs_counted()
     }
 
@@ -197,11 +203,25 @@ impl ValuePredictor {
         // A regressor may leave out the axis of its only score.
         let columns = scores.len().checked_div(rows).unwrap_or(self.outputs);
         let shape = scores.shape().to_vec();
-        scores.into_shape_with_order((rows, columns)).map_err(|_| Error::Shape {
+        let scores = scores.into_shape_with_order((rows, columns)).map_err(|_| Error::Shape {
             what: "the scores".to_string(),
             expected: vec![rows, columns],
             found: shape,
-        })
+        })?;
+        match self.contrast {
+            Some(class) => Ok(&scores - &scores.column(class).insert_axis(Axis(1))),
+            None => Ok(scores),
+        }
+    }
+
+    /// The same model with every score minus that of one class: why this and not that.
+    ///
+    /// # Errors
+    /// If there is no such class, or one score only.
+    pub fn with_contrast(mut self, class: usize) -> Result<ValuePredictor> {
+        check_class(Some(self.outputs), class)?;
+        self.contrast = Some(class);
+        Ok(self)
     }
 }
 

@@ -2,31 +2,10 @@
 
 use std::ops::Range;
 
-use ndarray::{Array2, ArrayView2};
+use ndarray::ArrayView2;
 
-use crate::predictor::ValuePredictor;
-use crate::score::Score;
+use crate::predictor::Outputs;
 use crate::{Error, Result, error, highest_first};
-
-/// A model of which all outputs can be seen, to find the highest.
-pub trait Outputs {
-    /// The scores of all outputs, `[rows, outputs]`.
-    ///
-    /// # Errors
-    /// What the model says.
-    fn outputs(&self, x: ArrayView2<f64>) -> Result<Array2<f64>>;
-}
-
-impl Outputs for ValuePredictor {
-    fn outputs(&self, x: ArrayView2<f64>) -> Result<Array2<f64>> {
-        let shape: Vec<usize> =
-            std::iter::once(x.nrows()).chain(Score::shape(self).iter().copied()).collect();
-        let found = x.shape().to_vec();
-        let batch = x.mapv(|value| value as f32).into_shape_with_order(shape.clone());
-        let batch = batch.map_err(|_| Error::Shape { what: "the inputs".into(), expected: shape, found })?;
-        self.scores(batch.view())
-    }
-}
 
 /// Which outputs are explained, of every input.
 #[derive(Clone)]

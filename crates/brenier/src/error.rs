@@ -39,6 +39,14 @@ pub enum Error {
         /// What to try.
         remedy: &'static str,
     },
+    /// An input cannot be compared with a population.
+    #[error("the comparison cannot be made: {reason}\nhint: {remedy}")]
+    Comparison {
+        /// What stands in the way.
+        reason: String,
+        /// What to try.
+        remedy: &'static str,
+    },
     /// The file beside a model cannot be used.
     #[error(
         "{} cannot be used, line {line}: {reason}\nhint: it may hold classes = [...], and under [preprocessing] \
@@ -569,13 +577,18 @@ pub enum Error {
 
 impl Error {
     /// The error of a part of the examples, with the example numbered in the whole.
-    pub fn counted_from(mut self, first: usize) -> Self {
+    pub fn counted_from(self, first: usize) -> Self {
+        self.numbered(|example| example + first)
+    }
+
+    /// The same error with another number for its example.
+    pub(crate) fn numbered(mut self, number: impl Fn(usize) -> usize) -> Self {
         if let Error::NonFinite { example, .. }
         | Error::PerturbedScore { example, .. }
         | Error::StepUnderflow { example, .. }
         | Error::TooManySteps { example, .. } = &mut self
         {
-            *example += first;
+            *example = number(*example);
         }
         self
     }

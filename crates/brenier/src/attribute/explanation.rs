@@ -14,7 +14,7 @@
 use ndarray::Array1;
 use serde::{Deserialize, Serialize};
 
-use super::Rule;
+use super::{ComparisonCertificate, ComparisonLimits, Rule};
 use crate::path::PathEvidence;
 
 /// The credit of each feature of one input for one score.
@@ -66,6 +66,9 @@ pub struct Certificate {
     pub path: Option<PathCertificate>,
     /// The draws, where something was drawn.
     pub sampling: Option<Sampling>,
+    /// What the input was compared with, where it was compared with a population.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub comparison: Option<ComparisonCertificate>,
     /// The engine that ran the networks.
     pub engine: Option<String>,
     /// Version of this library.
@@ -184,6 +187,7 @@ impl Certificate {
             score_evaluations: 0,
             path: None,
             sampling: None,
+            comparison: None,
             engine: None,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             model_hash: None,
@@ -206,6 +210,23 @@ impl Certificate {
             reasons.extend(path.objections(limit, limits));
         }
         self.verdict = if reasons.is_empty() { Verdict::Pass } else { Verdict::Warn { reasons } };
+        self
+    }
+}
+
+impl Certificate {
+    /// The certificate with a comparison and what speaks against it, after all else that it warns of.
+    pub fn compared(mut self, comparison: ComparisonCertificate, limits: &ComparisonLimits) -> Self {
+        let objections = comparison.objections(limits);
+        if !objections.is_empty() {
+            let mut reasons = match self.verdict {
+                Verdict::Pass => Vec::new(),
+                Verdict::Warn { reasons } => reasons,
+            };
+            reasons.extend(objections);
+            self.verdict = Verdict::Warn { reasons };
+        }
+        self.comparison = Some(comparison);
         self
     }
 }

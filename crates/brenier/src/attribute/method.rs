@@ -21,8 +21,8 @@ use super::spec::Explainer;
 use super::{
     BlurIg, Context, Ddim, Deconvnet, DeepLift, DeepShap, ExpectedGradients, Explanation, GeodesicIg,
     GradCam, Gradient, GradientInput, GradientShap, GuidedBackprop, GuidedIg, IntegratedGradients,
-    KernelShap, Lime, Lrp, Meaning, MethodSpec, Need, Occlusion, Rise, Settings, ShapleyValues, SmoothGrad,
-    Transport,
+    KernelShap, Lime, Lrp, Meaning, MethodSpec, NearestIg, Need, Occlusion, Rise, Settings, ShapleyValues,
+    SmoothGrad, Transport, TransportLine,
 };
 use crate::path::Path;
 use crate::predictor::Score;
@@ -88,6 +88,8 @@ methods! {
     /// Integrated Gradients.
     #[serde(rename = "ig")]
     IntegratedGradients,
+    /// Integrated Gradients from the nearest rows of the data.
+    NearestIg,
     /// Guided Integrated Gradients.
     GuidedIg,
     /// Blur IG.
@@ -98,6 +100,8 @@ methods! {
     Ddim,
     /// The trace of a flow, or of several.
     Transport,
+    /// The line from the end of a flow's trace.
+    TransportLine,
     // Scores without gradients.
     /// KernelSHAP.
     KernelShap,

@@ -12,13 +12,10 @@
 use ndarray::ArrayView2;
 use serde::{Deserialize, Serialize};
 
-use super::moments::Moments;
+use super::mean_of::mean_of;
 use super::rows::check_inputs;
 use super::spec::{Explainer, MethodPage, MethodSpec, Need, Setting};
-use super::{
-    Allocation, Certificate, Completeness, Context, Explanation, Meaning, Method, Settings, Verdict,
-    WithPaths, boxed,
-};
+use super::{Allocation, Context, Explanation, Meaning, Method, Settings, WithPaths, boxed};
 use crate::flow::VelocityField;
 use crate::path::{Solver, Trace, TraceConfig, trace_and};
 use crate::predictor::Score;
@@ -55,16 +52,11 @@ impl Transport {
             members.push(self.along(flow, score, inputs, targets, &mut |_| {})?);
         }
         match members.len() {
-            0 => Err(Error::Method {
-                method: Self::NAME.to_string(),
-                reason: "there is no flow to follow".to_string(),
-                remedy: match context.diffusion {
-                    Some(_) => "what is given is a diffusion model: follow it with --method ddim",
-                    None => "give a flow that was trained on the model's data (--flow flow.onnx)",
-                },
-            }),
+            0 => Err(no_flow(Self::NAME, context)),
             1 => Ok(members.swap_remove(0)),
-            _ => Ok((0..targets.len()).map(|i| ensemble(members.iter().map(|m| &m[i]).collect())).collect()),
+            _ => Ok((0..targets.len())
+                .map(|i| mean_of(&members.iter().map(|m| &m[i]).collect::<Vec<_>>(), "flow"))
+                .collect()),
         }
     }
 
@@ -93,17 +85,7 @@ impl Transport {
         keep: &mut dyn FnMut(Vec<Trace>),
     ) -> Result<Vec<Explanation>> {
         check_inputs(score, inputs, targets)?;
-        if flow.features() != score.features() {
-            return Err(Error::Method {
-                method: Self::NAME.to_string(),
-                reason: format!(
-                    "the flow is for inputs of shape {:?}, the model for {:?}",
-                    flow.shape(),
-                    score.shape()
-                ),
-                remedy: "use a flow that was trained on this model's data",
-            });
-        }
+        expect_fitting(Self::NAME, flow, score)?;
         self.allocation.explain_traced(
             Self::NAME,
             score,
@@ -115,39 +97,31 @@ impl Transport {
     }
 }
 
-/// The mean of what several flows say of one input.
-fn ensemble(members: Vec<&Explanation>) -> Explanation {
-    let first = members[0];
-    let count = members.len() as f64;
-    let mut moments = Moments::new(first.values.len());
-    members.iter().for_each(|member| moments.push(member.values.view()));
-    let values = moments.mean();
-    let sum = |pick: fn(&Certificate) -> usize| members.iter().map(|m| pick(&m.certificate)).sum::<usize>();
-    let references = members.iter().filter_map(|m| m.certificate.completeness.map(|c| c.reference_score));
-    let reference_score = references.sum::<f64>() / count;
-    let reasons: Vec<String> = members
-        .iter()
-        .enumerate()
-        .flat_map(|(i, member)| match &member.certificate.verdict {
-            Verdict::Pass => Vec::new(),
-            Verdict::Warn { reasons } => reasons.iter().map(|reason| format!("flow {i}: {reason}")).collect(),
-        })
-        .collect();
-    let score = first.certificate.score;
-    Explanation {
-        shape: first.shape.clone(),
-        reference: None,
-        input: first.input.clone(),
-        standard_errors: moments.mean_error(),
-        certificate: Certificate {
-            verdict: if reasons.is_empty() { Verdict::Pass } else { Verdict::Warn { reasons } },
-            completeness: Some(Completeness::new(values.sum(), reference_score, score)),
-            gradient_evaluations: sum(|c| c.gradient_evaluations),
-            score_evaluations: sum(|c| c.score_evaluations),
-            path: None,
-            ..first.certificate.clone()
+/// Refuses a flow of another shape.
+pub(super) fn expect_fitting(method: &str, flow: &dyn VelocityField, score: &dyn Score) -> Result<()> {
+    if flow.features() == score.features() {
+        return Ok(());
+    }
+    Err(Error::Method {
+        method: method.to_string(),
+        reason: format!(
+            "the flow is for inputs of shape {:?}, the model for {:?}",
+            flow.shape(),
+            score.shape()
+        ),
+        remedy: "use a flow that was trained on this model's data",
+    })
+}
+
+/// What is said where there is no flow.
+pub(super) fn no_flow(method: &str, context: &Context) -> Error {
+    Error::Method {
+        method: method.to_string(),
+        reason: "there is no flow to follow".to_string(),
+        remedy: match context.diffusion {
+            Some(_) => "what is given is a diffusion model: follow it with --method ddim",
+            None => "give a flow that was trained on the model's data (--flow flow.onnx)",
         },
-        values,
     }
 }
 

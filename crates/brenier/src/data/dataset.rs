@@ -145,7 +145,8 @@ impl Dataset {
         }))
     }
 
-    pub(crate) fn with_columns(self, columns: Vec<Column>) -> Self {
+    /// The same rows with the columns that their features code.
+    pub fn with_columns(self, columns: Vec<Column>) -> Self {
         self.edit(|stored| stored.columns = columns)
     }
 

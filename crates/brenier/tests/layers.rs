@@ -31,6 +31,8 @@ const ORDER: &[&str] = &[
     "flow",
     "path",
     "attribute",
+    // Why this and not that.
+    "compare",
     "evaluate",
     "report",
     "runs",

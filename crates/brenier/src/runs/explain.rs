@@ -12,6 +12,7 @@
 //! with the same bits, because an explanation depends on its input and on its number in the run, never on the part
 //! it was made in.
 
+mod compared;
 mod folder;
 mod inputs;
 mod pace;
@@ -22,15 +23,17 @@ mod way;
 use std::ops::ControlFlow;
 use std::ops::Range;
 
+pub use crate::predictor::Outputs;
 pub use folder::{Done, Finished, Folder};
 pub use inputs::Inputs;
 pub use part::{Part, Provenance};
-pub use targets::{Outputs, Targets};
+pub use targets::Targets;
 pub use way::Way;
 
 use self::pace::Pace;
 use crate::Result;
 use crate::attribute::Context;
+use crate::compare::Comparison;
 use crate::score::Score;
 
 /// What is to be explained.
@@ -47,6 +50,8 @@ pub struct Question<'a> {
     pub stills: usize,
     /// What the results are made from.
     pub provenance: Provenance,
+    /// What inputs are compared with, for methods that follow a flow or take references from data.
+    pub comparison: Option<&'a Comparison<'a>>,
 }
 
 impl Question<'_> {
@@ -79,7 +84,12 @@ impl Question<'_> {
     fn part(&self, way: &Way, range: Range<usize>) -> Result<Part> {
         let rows = self.inputs.rows(range.clone())?;
         let rounds = self.targets.of(rows.view(), range.clone())?;
-        let mut part = way.explain(self, rows.view(), range, &rounds)?;
+        let mut part = match (self.comparison, way) {
+            (Some(comparison), Way::Method(method)) if Comparison::is_used_by(method) => {
+                compared::explain(self, comparison, method, rows.view(), range, &rounds)?
+            }
+            _ => way.explain(self, rows.view(), range, &rounds)?,
+        };
         self.provenance.sign(&mut part.explanations, self.inputs, way);
         Ok(part)
     }

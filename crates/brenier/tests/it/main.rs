@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 mod axioms;
+mod compare;
 mod convergence;
 mod data_formats;
 mod data_real;

@@ -207,6 +207,9 @@ fn about(question: &Question, way: &Way, made_from: &[(String, String)]) -> Resu
     if let Some(baselines) = &question.context.baselines {
         about.insert("the fingerprint of the baselines".to_string(), fingerprint(baselines)?);
     }
+    if let Some(comparison) = question.comparison {
+        about.insert("what inputs are compared with".to_string(), comparison.fingerprint());
+    }
     about.insert("the version".to_string(), env!("CARGO_PKG_VERSION").to_string());
     Ok(about)
 }

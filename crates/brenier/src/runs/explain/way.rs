@@ -29,7 +29,7 @@ pub enum Way<'a> {
 }
 
 /// An explanation, with stills of its path where they are asked for.
-type Shown = (Explanation, Option<Frames>);
+pub(super) type Shown = (Explanation, Option<Frames>);
 
 impl Way<'_> {
     /// The name of the method.
@@ -42,7 +42,7 @@ impl Way<'_> {
 
     /// Whether it follows the flows of the context.
     pub(super) fn follows_flows(&self) -> bool {
-        matches!(self, Way::Method(Method::Transport(_) | Method::Ddim(_)))
+        matches!(self, Way::Method(Method::Transport(_) | Method::TransportLine(_) | Method::Ddim(_)))
     }
 
     /// Whether it does work for all inputs of a part before it looks at the first: such parts are large.
@@ -148,7 +148,7 @@ fn along(
 }
 
 /// Stills of the inputs that are to have them.
-fn with_stills(
+pub(super) fn with_stills(
     question: &Question,
     explanations: Vec<Explanation>,
     paths: &[&dyn Path],

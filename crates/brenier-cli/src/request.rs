@@ -1,6 +1,7 @@
 //! What is to be explained, and how: the model, its inputs, the methods and what they need besides. Verbs that explain
 //! share these flags and what they mean.
 
+mod against;
 mod groups;
 mod inputs;
 mod methods;
@@ -10,6 +11,7 @@ mod preprocessing;
 mod surroundings;
 mod targets;
 
+pub(crate) use self::against::{AgainstArgs, Direction, Parts};
 pub(crate) use self::groups::grouping;
 pub(crate) use self::inputs::Sources;
 pub(crate) use self::methods::{MethodArgs, with_methods};

@@ -38,9 +38,9 @@ pub(crate) struct MethodArgs {
     /// gamma, z-plus, alpha-beta, flat, w-square, some with a number (epsilon:0.25)
     #[arg(long, value_name = "RULE")]
     lrp_rule: Option<LrpRule>,
-    /// Number of nearest neighbours of geodesic-ig
+    /// Number of nearest neighbours: in the graph of geodesic-ig, references of nearest-ig
     #[arg(long, value_name = "N")]
-    neighbours: Option<usize>,
+    pub(crate) neighbours: Option<usize>,
     /// Local error that the solver of a trace may make, relative and absolute; 1e-5 where not given
     #[arg(long, value_name = "TOLERANCE")]
     solver_tolerance: Option<f64>,
@@ -146,6 +146,11 @@ impl MethodArgs {
             }
         }
         Ok(methods)
+    }
+
+    /// Whether it is said where a path starts.
+    pub(crate) fn has_baseline(&self) -> bool {
+        self.baseline.is_some()
     }
 
     /// Whether data of the model's kind are given.

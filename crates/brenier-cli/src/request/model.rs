@@ -153,6 +153,14 @@ impl Loaded {
         })
     }
 
+    /// The same model with every score minus that of one class.
+    pub(crate) fn with_contrast(self, class: usize) -> Result<Loaded> {
+        Ok(match self {
+            Loaded::WithGradients(model) => Loaded::WithGradients(Box::new(model.with_contrast(class)?)),
+            Loaded::ValuesOnly(model) => Loaded::ValuesOnly(Box::new(model.with_contrast(class)?)),
+        })
+    }
+
     /// How the columns of its table were coded, where the model says.
     pub(crate) fn columns(&self) -> Vec<Column> {
         entry(self.values(), "brenier.columns").unwrap_or_default()

@@ -16,7 +16,7 @@ use super::networks::{Network, Networks};
 
 /// What methods need besides the model, as it was read.
 pub(crate) struct Surroundings {
-    background: Option<Dataset>,
+    pub(crate) background: Option<Dataset>,
     baselines: Option<Array2<f64>>,
     pub(crate) flows: Vec<OnnxFlow>,
     diffusion: Option<NoisePredictor>,

@@ -56,13 +56,13 @@ pub(crate) fn several_targets<'a>(
 /// Classes with commas between; a name may hold commas itself where it stands alone.
 fn listed(text: &str, predictor: &ValuePredictor, classes: &[String]) -> Result<Vec<usize>> {
     if let Some(one) = classes.iter().position(|class| class == text) {
-        return Ok(vec![index(&classes[one], predictor.outputs(), classes)?]);
+        return Ok(vec![class_index(&classes[one], predictor.outputs(), classes)?]);
     }
-    text.split(',').map(|part| index(part.trim(), predictor.outputs(), classes)).collect()
+    text.split(',').map(|part| class_index(part.trim(), predictor.outputs(), classes)).collect()
 }
 
 /// The output that a number or a name stands for.
-fn index(part: &str, outputs: usize, classes: &[String]) -> Result<usize> {
+pub(super) fn class_index(part: &str, outputs: usize, classes: &[String]) -> Result<usize> {
     let named = classes.iter().position(|class| class == part);
     match (part.parse::<usize>(), named) {
         (Ok(number), Some(place)) if number != place => bail!(
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn numbers_and_names() {
         let classes: Vec<String> = ["Shirt", "Coat", "Ankle boot", "0"].map(String::from).to_vec();
-        let found = |part: &str| index(part, 4, &classes);
+        let found = |part: &str| class_index(part, 4, &classes);
         assert_eq!(found("Coat").ok(), Some(1));
         assert_eq!(found("Ankle boot").ok(), Some(2));
         assert_eq!(found("2").ok(), Some(2));
@@ -108,6 +108,6 @@ mod tests {
         assert!(told("coat").contains("did you mean 'Coat'"), "{}", told("coat"));
         assert!(told("4").contains("out of range"));
         assert!(told("0").contains("is the name of class 3, and also the number of 'Shirt'"));
-        assert!(index("cat", 4, &[]).unwrap_err().to_string().contains("--classes"));
+        assert!(class_index("cat", 4, &[]).unwrap_err().to_string().contains("--classes"));
     }
 }

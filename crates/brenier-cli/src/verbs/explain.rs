@@ -7,8 +7,9 @@ mod work;
 
 use std::path::PathBuf;
 
-use anyhow::Result;
-use brenier::attribute::Method;
+use anyhow::{Result, bail};
+use brenier::attribute::{Method, Setting};
+use brenier::compare::Comparison;
 use brenier::data::OpenOptions;
 use brenier::report::Report;
 use brenier::runs::explain::{Provenance, Question, Way};
@@ -20,8 +21,8 @@ use crate::data_args::{DataArgs, DataPart};
 use crate::engine_args::EngineArgs;
 use crate::output::{Format, print_data, print_progress};
 use crate::request::{
-    Loaded, MethodArgs, ModelArgs, Networks, Sources, Surroundings, file_hash, several_targets, targets,
-    with_methods,
+    AgainstArgs, Direction, Loaded, MethodArgs, ModelArgs, Networks, Parts, Sources, Surroundings, file_hash,
+    several_targets, targets, with_methods,
 };
 use crate::verbs::report::SHOWN;
 
@@ -41,6 +42,8 @@ use crate::verbs::report::SHOWN;
   brenier explain -m model.onnx inputs.npy --method expected-gradients --background train.npz
   brenier explain -m model.onnx inputs.npy --method kernel-shap --groups patches:8x8 --samples 2000
   brenier explain -m forest.onnx rows.npy --method shapley-values --background train.csv --engine ort
+  brenier explain -m model.onnx boots.png --background fashion/ --against sneaker --contrast -o out
+  brenier explain -m model.onnx declined.csv --against approved.csv --among all.csv
   brenier explain -m model.onnx -f a.onnx -f b.onnx -f c.onnx inputs.npy -o out
   brenier explain -m model.onnx inputs.npy --path points.npy
   brenier explain -m other.onnx inputs.npy --traces traces.npz"))]
@@ -61,6 +64,8 @@ pub(crate) struct Explain {
     method: Vec<String>,
     #[command(flatten)]
     settings: MethodArgs,
+    #[command(flatten)]
+    against: AgainstArgs,
     /// Follow straight pieces through the points of an .npy file ([points, ...]); for one input
     #[arg(long, value_name = "FILE", conflicts_with_all = ["traces", "baseline", "flow"])]
     path: Option<PathBuf>,
@@ -92,14 +97,21 @@ pub(crate) struct Explain {
 const LINES: usize = 24;
 
 pub(crate) fn run(args: &Explain) -> Result<()> {
-    let followed = !args.settings.flow.is_empty() || args.traces.is_some();
-    let default = [if followed { "transport" } else { "ig" }.to_string()];
-    let names = if args.method.is_empty() { &default[..] } else { &args.method };
-    let methods = args.settings.methods(names, args.traces.is_some(), &[])?;
+    let against = &args.against;
+    let (names, settings) = asked_for(args);
+    let elsewhere: &[Setting] = if against.against.is_some() { &[Setting::Data] } else { &[] };
+    let methods = settings.methods(&names, args.traces.is_some(), elsewhere)?;
+    if against.against.is_some() && !methods.iter().any(Comparison::is_used_by) {
+        bail!(
+            "--against makes no difference to {}\nhint: leave --method out, or choose transport, transport-line, \
+             nearest-ig or expected-gradients",
+            names.join(", ")
+        );
+    }
     let options = OpenOptions { part: args.part.into(), ..args.data_args.options() };
     let needs_gradients = args.path.is_some() || methods.iter().any(Method::needs_gradients);
     let networks = Networks::load(&args.settings.flow, &args.engine);
-    let model = Loaded::load(&args.model.for_inputs(&args.inputs, &options)?, &args.engine, needs_gradients)?;
+    let model = load(args, &options, needs_gradients)?;
     for notice in model.values().notices() {
         print_progress(&format!("notice: {notice}"));
     }
@@ -110,7 +122,24 @@ pub(crate) fn run(args: &Explain) -> Result<()> {
         Some(several) => several_targets(several, model.values(), &classes)?,
         None => targets(&args.target, model.values(), &classes, inputs.len())?,
     };
-    let surroundings = Surroundings::read(&args.settings, networks, &options, model.values(), &inputs)?;
+    let surroundings = Surroundings::read(&settings, networks, &options, model.values(), &inputs)?;
+    let flow = match (&against.against, surroundings.flows.as_slice()) {
+        (Some(population), [flow]) => Some(Direction::of(flow, population)?),
+        (Some(_), [_, _, ..]) => bail!("--against takes one flow\nhint: give one --flow, or none"),
+        _ => None,
+    };
+    let parts = Parts {
+        background: surroundings.background.as_ref(),
+        flow,
+        model: model.values(),
+        classes: &classes,
+        inputs: &inputs,
+        options: &OpenOptions { limit: None, ..options.clone() },
+    };
+    let comparison = against.comparison(&parts)?;
+    if comparison.is_none() {
+        tell_of_zeros(args, &methods, &inputs);
+    }
     let shown = if args.output.is_some() && model.with_gradients().is_some() { SHOWN } else { 0 };
     let question = Question {
         score: model.score(),
@@ -119,6 +148,7 @@ pub(crate) fn run(args: &Explain) -> Result<()> {
         context: surroundings.context(model.with_gradients()),
         stills: shown,
         provenance: provenance(args, &model)?,
+        comparison: comparison.as_ref(),
     };
     let mut work = Work::new(args, &question, &model)?;
     let folders: Vec<(String, PathBuf)> = methods
@@ -141,11 +171,61 @@ pub(crate) fn run(args: &Explain) -> Result<()> {
     }
     let printed = work.printed(&classes)?;
     if let Some(folder) = &args.output {
-        let report = Report { features: inputs.features(), classes, ..Report::default() };
+        let report = Report { features: inputs.features(), classes: classes.clone(), ..Report::default() };
         let about = (&question.provenance, report);
         page::draw(args, folder, &folders, inputs.len(), question.score, about)?;
     }
     print_data(&printed)
+}
+
+/// The methods by name, and their settings.
+fn asked_for(args: &Explain) -> (Vec<String>, MethodArgs) {
+    let followed = !args.settings.flow.is_empty() || args.traces.is_some();
+    let mut settings = args.settings.clone();
+    let default = match (args.against.nearest, &args.against.against) {
+        (Some(count), _) => {
+            settings.neighbours = Some(count);
+            "nearest-ig"
+        }
+        (None, Some(_)) => "transport",
+        (None, None) if followed => "transport",
+        (None, None) => "ig",
+    };
+    let names = if args.method.is_empty() { vec![default.to_string()] } else { args.method.clone() };
+    (names, settings)
+}
+
+/// The model, with the contrast that was asked for.
+fn load(args: &Explain, options: &OpenOptions, needs_gradients: bool) -> Result<Loaded> {
+    let model_args = args.model.for_inputs(&args.inputs, options)?;
+    if !args.against.has_contrast() {
+        return Loaded::load(&model_args, &args.engine, needs_gradients);
+    }
+    let model = Loaded::load(&model_args, &args.engine, needs_gradients)?;
+    let classes = args.model.class_names(model.values())?;
+    match args.against.contrast(model.values().outputs(), &classes)? {
+        Some(class) => model.with_contrast(class),
+        None => Ok(model),
+    }
+}
+
+/// A row of zeros is hardly ever what the rows of a table should be compared with.
+fn tell_of_zeros(args: &Explain, methods: &[Method], inputs: &Sources) {
+    let from_zero = |method: &&Method| {
+        method.spec().uses(Setting::Baseline) && method.name().starts_with("ig")
+            || method.name() == "deeplift"
+    };
+    let given = args.settings.has_baseline() || args.path.is_some();
+    if let Some(method) = methods.iter().find(from_zero)
+        && !given
+        && !inputs.features().is_empty()
+    {
+        print_progress(&format!(
+            "notice: {} compares with a row of zeros, which means nothing for most tables; compare with rows instead: \
+             --against DATA, or --background DATA --baseline mean",
+            method.name()
+        ));
+    }
 }
 
 /// One method writes into the folder itself, several into a folder each.

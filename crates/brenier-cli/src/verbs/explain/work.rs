@@ -25,7 +25,8 @@ pub(super) struct Work<'a> {
 
 impl<'a> Work<'a> {
     pub(super) fn new(args: &'a Explain, question: &'a Question<'a>, model: &Loaded) -> Result<Work<'a>> {
-        let made_from = args.model.made_from(model, &args.settings)?;
+        let mut made_from = args.model.made_from(model, &args.settings)?;
+        made_from.extend(args.against.in_words());
         let (summaries, json) = (Vec::new(), Vec::new());
         Ok(Work { args, question, made_from, stop: StopKey::listen()?, summaries, json })
     }

@@ -61,6 +61,19 @@ impl AgainstArgs {
         self.contrast.is_some()
     }
 
+    /// What a reader of the report must know.
+    pub(crate) fn facts(&self) -> Vec<(String, String)> {
+        let against = self.against.as_deref().unwrap_or_default();
+        let contrast =
+            self.contrast.as_deref().map(|class| if class == LIKE_AGAINST { against } else { class });
+        let given = [
+            ("compared with", self.against.clone()),
+            ("inputs belong to", self.among.clone()),
+            ("scores", contrast.map(|class| format!("minus that of '{class}'"))),
+        ];
+        given.into_iter().filter_map(|(name, value)| Some((name.to_string(), value?))).collect()
+    }
+
     /// What results depend on.
     pub(crate) fn in_words(&self) -> Vec<(String, String)> {
         let given = [

@@ -102,6 +102,8 @@ struct PageMethod<'a> {
     /// The credit that has the full colour.
     scale: f64,
     errors: Option<Packed>,
+    /// What the input was compared with, where it was compared with a population.
+    reference: Option<Packed>,
     frames: Option<PageFrames<'a>>,
 }
 
@@ -168,11 +170,14 @@ fn page_method((explanation, frames): &(Explanation, Option<Frames>), scale: f64
     // A picture needs no more than a screen shows; the numbers of a table are read.
     let bytes = if explanation.shape.len() == 3 { 1 } else { 2 };
     let frames = frames.as_ref().map(|frames| page_frames(frames, bytes)).transpose()?;
+    let compared = explanation.certificate.comparison.is_some();
+    let reference = explanation.reference.as_ref().filter(|_| compared);
     Ok(PageMethod {
         certificate: &explanation.certificate,
         values: packed(explanation.values.view(), 2)?,
         scale,
         errors,
+        reference: reference.map(|reference| packed(reference.view(), 2)).transpose()?,
         frames,
     })
 }

@@ -30,6 +30,7 @@ pub(super) fn draw(
     for flow in &args.settings.flow {
         facts.push(("flow".to_string(), flow.display().to_string()));
     }
+    facts.extend(args.against.facts());
     if inputs > SHOWN {
         facts.push(("shown".to_string(), format!("the first {SHOWN}")));
     }

@@ -169,6 +169,50 @@
     return make("div", { class: "path" }, make("h3", {}, `Along the path: ${name}`), slider, numbers, row);
   };
 
+  // Why this and not that: the input beside its counterpart in the population that it is compared with.
+  const counterpartTable = (input, reference, credit) => {
+    const rows = largestFirst(credit).slice(0, 10).map((feature) => {
+      const name = report.features[feature] === undefined ? `feature ${feature}` : report.features[feature];
+      return make("tr", {}, ...[name, short(input[feature]), short(reference[feature]), short(credit[feature])].map((text) => make("td", {}, text)));
+    });
+    const heads = ["", "input", "counterpart", "credit"].map((text) => make("th", { scope: "col" }, text));
+    return make("table", { class: "counterpart" }, make("thead", {}, make("tr", {}, ...heads)), make("tbody", {}, ...rows));
+  };
+  const comparison = (example, input, credit, method) => {
+    const { comparison: found, score, reference_score: from } = method.certificate;
+    const card = make("section", { class: "comparison" }, make("h3", {}, `Compared with '${found.against}': ${method.certificate.method}`));
+    const words = [`Of '${found.against}', this is the one that the input would most easily have been (${found.way}).`];
+    if (found.reference_class !== null) words.push(`The model takes it for '${found.reference_class}'.`);
+    words.push(`From there to the input the score goes from ${short(from)} to ${short(score)}; between the two populations it typically differs by ${short(found.typical_change)}.`);
+    if (found.moved_features !== null) words.push(`Nine tenths of the way lie in ${found.moved_features} of ${input.length} features.`);
+    card.append(make("p", {}, words.join(" ")), make("p", {}, ...verdict(method.certificate)));
+    const reference = unpack(method.reference);
+    const row = make("div", { class: "row" });
+    if (images) {
+      const difference = summed(input.map((v, i) => v - reference[i]));
+      const pictures = [
+        ["counterpart", (target) => paintState(target, reference, example.range)],
+        ["input", (target) => paintState(target, input, example.range)],
+        ["difference", (target) => paintCredit(target, difference, largest(difference))],
+        ["credit", (target) => paintCredit(target, summed(credit), method.scale)],
+      ];
+      for (const [name, fill] of pictures) {
+        const picture = canvas(name);
+        fill(picture);
+        row.append(make("figure", {}, picture, make("figcaption", {}, name === "counterpart" ? `counterpart in '${found.against}'` : name)));
+      }
+    } else {
+      row.append(make("figure", {}, counterpartTable(input, reference, credit)));
+    }
+    if (method.frames) {
+      const { svg, move } = curve(method.frames);
+      move(method.frames.times.length - 1);
+      row.append(make("figure", {}, svg, make("figcaption", {}, "score from the counterpart to the input")));
+    }
+    card.append(row);
+    return card;
+  };
+
   // What all methods say of one target.
   const part = (example, input, methods) => {
     const maps = methods.map((method) => unpack(method.values));
@@ -191,7 +235,11 @@
         row.append(make("figure", {}, bars(maps[i], errors, input, method.certificate.method), caption));
       }
     });
-    const whole = make("div", { class: "part" }, heading, row);
+    const whole = make("div", { class: "part" }, heading);
+    methods.forEach((method, i) => {
+      if (method.certificate.comparison && method.reference) whole.append(comparison(example, input, maps[i], method));
+    });
+    whole.append(row);
     for (const method of methods) if (method.frames) whole.append(scrubber(method, input.length, example.range));
     return whole;
   };

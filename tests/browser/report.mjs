@@ -1,11 +1,11 @@
 // Opens reports in a real browser and uses them as a reader would:
-//   node report.mjs IMAGES.html TABLE.html FIRST.html [FOLDER FOR SCREENSHOTS]
-// IMAGES was made anew from the files beside FIRST; TABLE has metrics.
+//   node report.mjs IMAGES.html TABLE.html FIRST.html AGAINST.html ROW.html [FOLDER FOR SCREENSHOTS]
+// IMAGES was made anew from the files beside FIRST; TABLE has metrics; AGAINST and ROW compare with a population.
 import assert from "node:assert/strict";
 import { pathToFileURL } from "node:url";
 import { chromium } from "playwright-core";
 
-const [images, table, first, shots] = process.argv.slice(2);
+const [images, table, first, against, row, shots] = process.argv.slice(2);
 const executablePath = process.env.CHROMIUM ?? "/usr/bin/chromium";
 const quiet = ["--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-quic", "--no-first-run"];
 const browser = await chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-gpu", ...quiet] });
@@ -107,6 +107,30 @@ await check("a page made anew from the saved files says what the first one said"
     texts.push([await article.locator("h2").allTextContents(), await article.locator(".numbers").allTextContents(), await article.locator("figcaption").count()]);
   }
   assert.deepEqual(texts[0], texts[1]);
+});
+
+await check("a comparison opens with the counterpart, the input, the difference, the credit and the score between", async () => {
+  const { page, complaints } = await open(against, { viewport: { width: 1200, height: 900 } });
+  const card = page.locator("article .comparison");
+  assert.equal(await card.count(), 1, "ig compares with black, so it has no card");
+  assert.match(await card.locator("h3").textContent(), /^Compared with 'Sneaker': transport$/);
+  assert.match(await card.locator("p").first().textContent(), /would most easily have been .* The model takes it for '/);
+  const captions = await card.locator("figcaption").allTextContents();
+  assert.deepEqual(captions.slice(0, 4), ["counterpart in 'Sneaker'", "input", "difference", "credit"]);
+  const pictures = await card.locator("canvas").evaluateAll((all) => all.map((c) => c.toDataURL()));
+  assert.equal(new Set(pictures).size, 4, "four pictures, all different");
+  assert.equal(await card.locator("svg").count(), 1);
+  if (shots) await page.screenshot({ path: `${shots}/against.png`, fullPage: true });
+  assert.deepEqual(complaints, []);
+});
+
+await check("a row of a table stands beside its counterpart", async () => {
+  const { page, complaints } = await open(row);
+  const cells = await page.locator(".comparison .counterpart td").allTextContents();
+  assert.equal(cells.length, 8, `cells: ${cells}`);
+  assert.ok(cells.includes("weight") && cells.includes("height"), `cells: ${cells}`);
+  if (shots) await page.screenshot({ path: `${shots}/row.png`, fullPage: true });
+  assert.deepEqual(complaints, []);
 });
 
 await check("a table report has bars with names, and its metrics can be sorted", async () => {

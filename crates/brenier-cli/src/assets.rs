@@ -18,6 +18,9 @@ pub(crate) const IMAGES: [Asset; 5] = [
     fashion!("t10k-labels-idx1-ubyte.gz"),
 ];
 
+/// The flow that carries T-shirts to pullovers.
+pub(crate) const PULLOVERS: Asset = fashion!("flow-t-shirt-pullover.onnx");
+
 /// A classifier of such images, the flow that was straightened once, and a diffusion model.
 pub(crate) const MODELS: [Asset; 3] =
     [fashion!("classifier.onnx"), fashion!("flow-2rf.onnx"), fashion!("ddpm.onnx")];

@@ -165,7 +165,8 @@ fn the_nearest_rows_and_a_flow_are_other_ways_there() {
     let near = world.certificates(&[&against[..], &["--nearest", "5"]].concat());
     assert_eq!(near[0]["method"], "nearest-ig");
     let (run, train) = (world.file("flow"), world.file("train.csv"));
-    let words = "--label class --from-class light --to-class heavy --steps 100 --group 128 --width 32 -q".split(' ');
+    let words =
+        "--label class --from-class light --to-class heavy --steps 100 --group 128 --width 32 -q".split(' ');
     let args: Vec<&str> = ["train", train.as_str(), "-o", run.as_str()].into_iter().chain(words).collect();
     let done = brenier(&args);
     assert_eq!(done.status.code(), Some(0), "{}", stderr(&done));

@@ -1,6 +1,7 @@
 //! Results as people read them.
 
 mod chart;
+mod comparison_picture;
 mod explanations;
 mod grid;
 mod heat_map;

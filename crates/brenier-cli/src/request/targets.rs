@@ -63,7 +63,11 @@ fn listed(text: &str, predictor: &ValuePredictor, classes: &[String]) -> Result<
 
 /// The output that a number or a name stands for.
 pub(super) fn class_index(part: &str, outputs: usize, classes: &[String]) -> Result<usize> {
-    let named = classes.iter().position(|class| class == part);
+    let named = classes.iter().position(|class| class == part).or_else(|| {
+        // In another case, where that leaves no doubt.
+        let mut alike = (0..classes.len()).filter(|&i| classes[i].eq_ignore_ascii_case(part));
+        alike.next().filter(|_| alike.next().is_none())
+    });
     match (part.parse::<usize>(), named) {
         (Ok(number), Some(place)) if number != place => bail!(
             "'{part}' is the name of class {place}, and also the number of '{}'\nhint: give the number {place} or \
@@ -105,7 +109,8 @@ mod tests {
         assert_eq!(found("Ankle boot").ok(), Some(2));
         assert_eq!(found("2").ok(), Some(2));
         let told = |part: &str| found(part).unwrap_err().to_string();
-        assert!(told("coat").contains("did you mean 'Coat'"), "{}", told("coat"));
+        assert_eq!(found("coat").ok(), Some(1));
+        assert!(told("caot").contains("did you mean 'Coat'"), "{}", told("caot"));
         assert!(told("4").contains("out of range"));
         assert!(told("0").contains("is the name of class 3, and also the number of 'Shirt'"));
         assert!(class_index("cat", 4, &[]).unwrap_err().to_string().contains("--classes"));

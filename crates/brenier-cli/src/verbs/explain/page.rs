@@ -41,8 +41,13 @@ pub(super) fn draw(
     let parts = parts.iter().map(|(name, _)| name.clone()).collect();
     Report { title, facts, parts, ..report }.save_description(folder)?;
     let file = folder.join("report.html");
-    Report::open(folder, SHOWN)?.save(&file)?;
+    let report = Report::open(folder, SHOWN)?;
+    report.save(&file)?;
     print_progress(&format!("wrote {}", file.display()));
+    let picture = folder.join("comparison.svg");
+    if report.save_comparison_picture(&picture)? {
+        print_progress(&format!("wrote {}", picture.display()));
+    }
     Ok(())
 }
 

@@ -18,14 +18,15 @@ fn the_demo_explains_embedded_images_and_can_be_run_again() {
         (String::from_utf8(output.stdout).unwrap(), told)
     };
     let (table, told) = run("1");
-    for verb in ["evaluate", "explain"] {
-        assert!(told.contains(&format!("$ brenier {verb} demo/images")), "{told}");
+    for line in ["explain demo/pullovers.npy", "evaluate demo/images", "explain demo/images"] {
+        assert!(told.contains(&format!("$ brenier {line}")), "{told}");
     }
     for method in ["transport", "ig", "ddim", "grad-cam"] {
-        // A row of the evaluation, and one of the explanations.
+        // A row of the evaluation, one of the explanations, and of two one of why a pullover is no T-shirt.
+        let rows = if ["transport", "ig"].contains(&method) { 3 } else { 2 };
         assert_eq!(
             table.lines().filter(|line| line.starts_with(&format!("{method} "))).count(),
-            2,
+            rows,
             "{table}"
         );
     }
@@ -37,5 +38,8 @@ fn the_demo_explains_embedded_images_and_can_be_run_again() {
     // What was measured is kept, and the numbers are the same.
     assert_eq!(run("1").0, table);
     // Another number of images takes the place of the first.
-    assert_eq!(run("2").0.lines().filter(|line| line.starts_with("transport ")).count(), 3);
+    assert_eq!(run("2").0.lines().filter(|line| line.starts_with("transport ")).count(), 5);
+    let why = folder.path().join("demo/why");
+    assert!(std::fs::read_to_string(why.join("report.html")).unwrap().contains("T-shirt"));
+    assert!(std::fs::read_to_string(why.join("comparison.svg")).unwrap().contains("counterpart"));
 }

@@ -16,6 +16,6 @@ pub(crate) use self::groups::grouping;
 pub(crate) use self::inputs::Sources;
 pub(crate) use self::methods::{MethodArgs, with_methods};
 pub(crate) use self::model::{Loaded, ModelArgs, file_hash};
-pub(crate) use self::networks::Networks;
+pub(crate) use self::networks::{Networks, in_run};
 pub(crate) use self::surroundings::Surroundings;
 pub(crate) use self::targets::{several_targets, targets};

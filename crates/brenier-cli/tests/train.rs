@@ -373,3 +373,34 @@ fn one_class_is_carried_to_another_and_the_flow_remembers_which() {
     assert!(certificates[0]["path"]["reference_deviation"].is_null(), "{certificates}");
     assert!(certificates[0]["path"]["kind"] == "trace", "{certificates}");
 }
+
+#[test]
+fn going_on_with_something_else_is_refused_by_name_and_a_run_is_taken_for_its_flow() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = table(folder.path(), 80);
+    let run = folder.path().join("run");
+    let small = ["--steps", "20"];
+    let done = train(&data, &run, &small);
+    assert_eq!(done.status.code(), Some(0), "{}", stderr(&done));
+    let more = [&small[..], &["--resume", "--coupling", "ot", "--group", "16"]].concat();
+    let refused = train(&data, &run, &more);
+    let told = stderr(&refused);
+    assert!(refused.status.code() != Some(0) && told.contains("the coupling was"), "{told}");
+    let model = folder.path().join("model");
+    let done = train(&data, &model, &["--objective", "classify", "--steps", "20"]);
+    assert_eq!(done.status.code(), Some(0), "{}", stderr(&done));
+    let classifier = model.join("classifier.onnx");
+    let explained = brenier(&[
+        "explain",
+        "-m",
+        text(&classifier),
+        "-f",
+        text(&run),
+        &data,
+        "--label",
+        "class",
+        "--limit",
+        "1",
+    ]);
+    assert_eq!(explained.status.code(), Some(0), "{}", stderr(&explained));
+}

@@ -65,7 +65,7 @@ pub(crate) struct MethodArgs {
     #[arg(short, long, value_name = "FILE")]
     pub(crate) flow: Vec<PathBuf>,
     /// Integrate until credit and score agree to this relative tolerance
-    #[arg(long, value_name = "TOLERANCE", conflicts_with_all = ["rule", "steps"])]
+    #[arg(long, value_name = "TOLERANCE", conflicts_with_all = ["rule", "steps"], allow_negative_numbers = true)]
     tolerance: Option<f64>,
     /// The quadrature rule: left (the paper's), right, midpoint, trapezoid, simpson, gauss-legendre, adaptive
     #[arg(long)]

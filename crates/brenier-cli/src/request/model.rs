@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 
 use super::inputs::input_shape;
 use super::methods::MethodArgs;
+use super::networks::in_run;
 use super::preprocessing::PreprocessingArgs;
 use crate::engine_args::EngineArgs;
 
@@ -116,7 +117,8 @@ impl ModelArgs {
             ("the preprocessing".to_string(), self.preprocessing_in_words()?),
         ];
         for (number, flow) in settings.flow.iter().enumerate() {
-            facts.push((format!("the fingerprint of flow {}", number + 1), file_hash(flow)?));
+            let flow = in_run(flow.clone());
+            facts.push((format!("the fingerprint of flow {}", number + 1), file_hash(&flow)?));
         }
         facts.extend(settings.data_in_words().map(|words| ("the background".to_string(), words)));
         Ok(facts)

@@ -16,6 +16,12 @@ pub(crate) enum Network {
     Diffusion(NoisePredictor),
 }
 
+/// The flow of a run, where its folder is given.
+pub(crate) fn in_run(file: PathBuf) -> PathBuf {
+    let inside = ["flow.onnx", "ddpm.onnx"].map(|name| file.join(name));
+    inside.into_iter().find(|flow| file.is_dir() && flow.exists()).unwrap_or(file)
+}
+
 /// Networks on their way.
 pub(crate) struct Networks(JoinHandle<Result<Vec<(PathBuf, Network)>>>);
 
@@ -26,6 +32,7 @@ impl Networks {
         Networks(thread::spawn(move || {
             let mut networks = Vec::with_capacity(files.len());
             for file in files {
+                let file = in_run(file);
                 let model = Model::load(&file)?;
                 let network = match FlowMetadata::of(&model)?.objective {
                     Some(Objective::Ddpm) => Network::Diffusion(NoisePredictor::new(model, &config)?),

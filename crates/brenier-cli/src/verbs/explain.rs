@@ -22,7 +22,7 @@ use crate::engine_args::EngineArgs;
 use crate::output::{Format, print_data, print_progress};
 use crate::request::{
     AgainstArgs, Direction, Loaded, MethodArgs, ModelArgs, Networks, Parts, Sources, Surroundings, file_hash,
-    several_targets, targets, with_methods,
+    in_run, several_targets, targets, with_methods,
 };
 use crate::verbs::report::SHOWN;
 
@@ -54,7 +54,7 @@ pub(crate) struct Explain {
     #[command(flatten)]
     model: ModelArgs,
     /// The score to explain: 'predicted', a class by index or name, or one for each input (0,2,1)
-    #[arg(long, value_name = "CLASS", default_value = "predicted")]
+    #[arg(long, value_name = "CLASS", default_value = "predicted", allow_hyphen_values = true)]
     target: String,
     /// Explain several scores of every input: all, top3 for the three highest, or classes with commas between
     #[arg(long, value_name = "all|topN|CLASSES", conflicts_with = "target")]
@@ -236,7 +236,8 @@ fn folder(args: &Explain, name: &str, methods: usize) -> Option<PathBuf> {
 /// What the results are made from.
 fn provenance(args: &Explain, model: &Loaded) -> Result<Provenance> {
     let engine = model.values().engine();
-    let flows = args.settings.flow.iter().map(|file| file_hash(file)).collect::<Result<Vec<_>>>()?;
+    let flows =
+        args.settings.flow.iter().map(|file| file_hash(&in_run(file.clone()))).collect::<Result<Vec<_>>>()?;
     Ok(Provenance {
         engine: Some(format!("{} {}", engine.name(), engine.version())),
         model: Some(file_hash(&args.model.model)?),

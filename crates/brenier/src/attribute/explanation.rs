@@ -205,6 +205,11 @@ impl Certificate {
         };
         if let Some(completeness) = &self.completeness {
             reasons.extend(completeness.objection(limit, self.sampling.is_some() && self.path.is_none()));
+            // A baseline is somebody's choice; a flow claims that the input comes from its reference.
+            let flows = ["trace", "chord", "ddim"];
+            if self.path.as_ref().is_some_and(|path| flows.contains(&path.evidence.kind.as_str())) {
+                reasons.extend(completeness.preference(self.score));
+            }
         }
         if let Some(path) = &self.path {
             reasons.extend(path.objections(limit, limits));
@@ -236,9 +241,9 @@ impl Completeness {
         let remedy = if drawn { "draw more samples" } else { "take more steps" };
         match self.relative_residual {
             Some(residual) if residual > limit => Some(format!(
-                "credit misses the score's change by {:.2} %, above the limit of {:.2} %: {remedy}",
-                100.0 * residual,
-                100.0 * limit
+                "credit misses the score's change by {}, above the limit of {}: {remedy}",
+                percent(residual),
+                percent(limit)
             )),
             None if self.residual > 0.0 => Some(format!(
                 "the score is the same at both ends, yet credit sums to {:e}: {remedy}",
@@ -249,14 +254,33 @@ impl Completeness {
     }
 }
 
+impl Completeness {
+    /// Credit for a score that the reference has more of is credit against it.
+    fn preference(&self, score: f64) -> Option<String> {
+        (self.reference_score > score).then(|| {
+            format!(
+                "the model scores the reference higher than the input ({:.3} against {score:.3}): credit says what \
+                 lowers the score",
+                self.reference_score
+            )
+        })
+    }
+}
+
+/// A part in percent, with as many digits as it takes to be told from 0.
+fn percent(part: f64) -> String {
+    let value = 100.0 * part;
+    if value >= 0.01 { format!("{value:.2} %") } else { format!("{value:.1e} %") }
+}
+
 impl PathCertificate {
     fn objections(&self, residual_limit: f64, limits: &Limits) -> Vec<String> {
         let mut reasons = Vec::new();
         if let Some(disagreement) = self.relative_disagreement.filter(|&d| d > residual_limit) {
             reasons.push(format!(
-                "segments disagree by {:.2} %, above the tolerance of {:.2} %: allow more gradients",
-                100.0 * disagreement,
-                100.0 * residual_limit
+                "segments disagree by {}, above the tolerance of {}: allow more gradients",
+                percent(disagreement),
+                percent(residual_limit)
             ));
         }
         if let Some(error) = self.evidence.relative_round_trip_error.filter(|&e| e > limits.round_trip) {

@@ -70,7 +70,7 @@ pub fn train_classifier(
         }
     }
     files::write_columns(&mut model, data);
-    files::write_json(&folder.join("run.json"), run)?;
+    files::claim(folder, run)?;
     let steps = run.training.steps;
     let mut watch_lines = |p: &crate::train::Progress| watch(Event::Training(*p, steps));
     let trained = fit(&model, &task, &run.training, Some(folder), &mut watch_lines)?;

@@ -6,6 +6,7 @@ use std::path::Path;
 use ndarray::ArrayView2;
 use onnx_grad::Model;
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::data::Dataset;
 use crate::error::{Error, Result};
@@ -17,6 +18,32 @@ pub(super) fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
     let text = serde_json::to_string_pretty(value)
         .map_err(|e| Error::Write { path: path.to_owned(), source: e.into() })?;
     write_whole(path, format!("{text}\n").as_bytes())
+}
+
+/// Writes what a run was asked for to `run.json`. Refuses a folder with a run to go on with that was asked for something else,
+/// and names it; what trainings compare themselves is left to them.
+pub(super) fn claim(folder: &Path, run: &impl Serialize) -> Result<()> {
+    let path = folder.join("run.json");
+    let asked =
+        serde_json::to_value(run).map_err(|e| Error::Write { path: path.clone(), source: e.into() })?;
+    let kept = std::fs::read(&path).ok().and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok());
+    if let (true, Some(Value::Object(kept)), Value::Object(asked)) =
+        (folder.join("checkpoint.npz").exists(), &kept, &asked)
+    {
+        let differs = |name: &&String| !["training", "half_weights"].contains(&name.as_str());
+        for name in asked.keys().filter(differs) {
+            let (was, is) = (kept.get(name).unwrap_or(&Value::Null), &asked[name]);
+            if was != is {
+                return Err(Error::OtherParts {
+                    folder: folder.to_owned(),
+                    what: format!("the {}", name.replace('_', " ")),
+                    kept: was.to_string(),
+                    asked: is.to_string(),
+                });
+            }
+        }
+    }
+    write_json(&path, &asked)
 }
 
 /// Writes into a model how the columns of a table were coded, so that other rows can be coded alike.

@@ -121,7 +121,7 @@ pub fn train_generator(
     }
     .write(&mut model)?;
     files::write_columns(&mut model, data);
-    files::write_json(&folder.join("run.json"), run)?;
+    files::claim(folder, run)?;
     let rows = ScaledRows::new(data.clone(), scaling.clone())?;
     let others = reference.map(|r| ScaledRows::new(r.clone(), scaling.clone())).transpose()?;
     let source = source(run.reference, others.as_ref())?;

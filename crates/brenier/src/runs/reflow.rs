@@ -81,7 +81,7 @@ pub fn reflow(
         });
     }
     make_folder(&folder.join("pairs"))?;
-    files::write_json(&folder.join("run.json"), run)?;
+    files::claim(folder, run)?;
     let scaling =
         flow.metadata().scaling.clone().map_or_else(|| crate::data::Scaling::identity(flow.shape()), Ok)?;
     let others = reference.map(|r| ScaledRows::new(r.clone(), scaling.clone())).transpose()?;

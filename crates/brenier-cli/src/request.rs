@@ -11,9 +11,9 @@ mod surroundings;
 mod targets;
 
 pub(crate) use self::groups::grouping;
-pub(crate) use self::inputs::Sources;
+pub(crate) use self::inputs::{Sources, expect_fitting};
 pub(crate) use self::methods::{MethodArgs, with_methods};
 pub(crate) use self::model::{Loaded, ModelArgs, file_hash};
 pub(crate) use self::networks::Networks;
 pub(crate) use self::surroundings::Surroundings;
-pub(crate) use self::targets::{several_targets, targets};
+pub(crate) use self::targets::{one_target, several_targets, targets};

@@ -11,6 +11,8 @@ mod panels;
 mod picture_grid;
 mod ranking;
 mod saved;
+mod shift;
+mod shift_chart;
 mod steps;
 mod stills;
 
@@ -23,5 +25,7 @@ pub use page::{Report, ReportExample, ReportTable};
 pub use panels::{Axes, Panels};
 pub use picture_grid::{PictureCell, picture_grid};
 pub use ranking::ranking;
+pub use shift::{ShiftReport, ShiftResult};
+pub use shift_chart::shift_chart;
 pub use stills::save_stills;
 pub(crate) use stills::{STILLS, join_stills};

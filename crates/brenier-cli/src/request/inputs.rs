@@ -66,6 +66,14 @@ fn misfit(file: &FilePath, found: &[usize], taken: &[usize]) -> anyhow::Error {
     )
 }
 
+/// Refuses data whose rows the model does not take.
+pub(crate) fn expect_fitting(data: &Dataset, predictor: &ValuePredictor) -> Result<()> {
+    if data.shape() == Score::shape(predictor) {
+        return Ok(());
+    }
+    Err(misfit(FilePath::new(data.origin()), data.shape(), Score::shape(predictor)))
+}
+
 /// The rows of an array of floats, flat; one example without its axis counts as a batch of one.
 pub(super) fn rows(file: &FilePath, predictor: &ValuePredictor) -> Result<Array2<f64>> {
     match floats(file, predictor)? {

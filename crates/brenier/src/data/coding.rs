@@ -1,5 +1,6 @@
 //! What the features of a table mean: which column each comes from, and which value it stands for.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
@@ -44,6 +45,35 @@ impl Column {
             }
         }
     }
+}
+
+/// The values of a category in their order: numbers by size (2 before 10), all else as text.
+pub(crate) fn in_order(values: BTreeSet<String>) -> Vec<String> {
+    let numbers: Option<Vec<f64>> = values.iter().map(|value| value.parse().ok()).collect();
+    match numbers {
+        None => values.into_iter().collect(),
+        Some(numbers) => {
+            let mut keyed: Vec<(f64, String)> = numbers.into_iter().zip(values).collect();
+            keyed.sort_by(|a, b| a.0.total_cmp(&b.0).then_with(|| a.1.cmp(&b.1)));
+            keyed.into_iter().map(|(_, value)| value).collect()
+        }
+    }
+}
+
+/// The columns of the first, with the values that a category has in either.
+pub(crate) fn joint(first: &[Column], second: &[Column]) -> Vec<Column> {
+    let with_values = |column: &Column| {
+        let other = second.iter().find(|other| other.name == column.name).map(|other| &other.kind);
+        let kind = match (&column.kind, other) {
+            (ColumnKind::Categorical { values }, Some(ColumnKind::Categorical { values: more })) => {
+                let values = in_order(values.iter().chain(more).cloned().collect());
+                ColumnKind::Categorical { values }
+            }
+            (kind, _) => kind.clone(),
+        };
+        Column { name: column.name.clone(), kind }
+    };
+    first.iter().map(with_values).collect()
 }
 
 /// Each column with the range of features it became.

@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 
 use super::dataset::Names;
-use super::{Column, ColumnKind, DataError, Dataset, Missing, OpenOptions, Part, file};
+use super::{Column, ColumnKind, DataError, Dataset, Missing, OpenOptions, Part, coding, file};
 use crate::error::{Error, Result, expect_shape};
 
 /// A text column with more values than this is taken for names or free text.
@@ -234,14 +234,7 @@ impl Table {
                 ));
             }
         }
-        let mut values: Vec<String> = values.into_iter().collect();
-        if let Some(all) = values.iter().map(|value| value.parse::<f64>().ok()).collect::<Option<Vec<f64>>>()
-        {
-            // Numbers that are names: 2 before 10.
-            let mut keyed: Vec<(f64, String)> = all.into_iter().zip(values).collect();
-            keyed.sort_by(|a, b| a.0.total_cmp(&b.0).then_with(|| a.1.cmp(&b.1)));
-            values = keyed.into_iter().map(|(_, value)| value).collect();
-        }
+        let values = coding::in_order(values);
         Ok(Column { name, kind: ColumnKind::Categorical { values } })
     }
 

@@ -7,6 +7,7 @@ mod methods;
 mod model;
 mod networks;
 mod preprocessing;
+mod schema;
 mod surroundings;
 mod targets;
 
@@ -15,5 +16,6 @@ pub(crate) use self::inputs::{Sources, expect_fitting};
 pub(crate) use self::methods::{MethodArgs, with_methods};
 pub(crate) use self::model::{Loaded, ModelArgs, file_hash};
 pub(crate) use self::networks::Networks;
+pub(crate) use self::schema::tell_of_columns;
 pub(crate) use self::surroundings::Surroundings;
 pub(crate) use self::targets::{one_target, several_targets, targets};

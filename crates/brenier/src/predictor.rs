@@ -16,7 +16,7 @@ pub use onnx::{OnnxPredictor, PredictorConfig, ValueAndGradient};
 pub use pairs::{Multipliers, PairPredictor};
 pub(crate) use preprocessing::PREPARATION;
 pub use preprocessing::{ChannelOrder, Layout, Preprocessing};
-pub use sidecar::Sidecar;
+pub use sidecar::{Sidecar, SidecarColumn};
 pub use values::ValuePredictor;
 
 pub(crate) use crate::score::Score;

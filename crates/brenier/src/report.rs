@@ -1,5 +1,6 @@
 //! Results as people read them.
 
+mod by_column;
 mod chart;
 mod explanations;
 mod grid;
@@ -16,6 +17,7 @@ mod shift_chart;
 mod steps;
 mod stills;
 
+pub use by_column::{ColumnCredit, credit_by_column};
 pub use chart::{Chart, Mark, Scale, Series};
 pub(crate) use explanations::{ARRAYS, CERTIFICATES, CertificateReader, join_explanations};
 pub use explanations::{ExplanationReader, load_explanations, save_explanations};

@@ -1,6 +1,6 @@
 //! Which methods were asked for, with what settings.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use brenier::Rule;
@@ -146,6 +146,11 @@ impl MethodArgs {
             }
         }
         Ok(methods)
+    }
+
+    /// Data of the model's kind, where they are given.
+    pub(crate) fn background(&self) -> Option<&Path> {
+        self.background.as_deref()
     }
 
     /// Whether data of the model's kind are given.

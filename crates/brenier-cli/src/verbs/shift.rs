@@ -18,7 +18,7 @@ use crate::data_args::{DataArgs, DataPart};
 use crate::engine_args::EngineArgs;
 use crate::output::{Format, print_data, print_progress};
 use crate::progress::{Gauge, PATIENCE};
-use crate::request::{Loaded, ModelArgs, expect_fitting, file_hash, one_target};
+use crate::request::{Loaded, ModelArgs, expect_fitting, file_hash, one_target, tell_of_columns};
 
 /// Why the mean score differs between two populations
 #[derive(Debug, Args)]
@@ -73,15 +73,19 @@ pub(crate) fn run(args: &ShiftVerb) -> Result<()> {
     args.populations.check()?;
     let config = config(args)?;
     let options = OpenOptions { part: args.part.into(), ..args.data_args.options() };
-    let model =
-        Loaded::load(&args.model.for_inputs(args.populations.files(), &options)?, &args.engine, true)?;
+    let typed = args.model.for_inputs(args.populations.files(), &options)?;
+    let model = Loaded::load(&typed, &args.engine, true).map_err(without_gradient)?;
     for notice in model.values().notices() {
         print_progress(&format!("notice: {notice}"));
     }
     let classes = args.model.class_names(model.values())?;
     let target = one_target(args.target.as_deref(), model.values(), &classes)?;
-    let options = OpenOptions { columns: model.columns(), ..options };
+    let options = args.model.bind(&model, options, None)?;
     let Read { from, to, groups } = args.populations.read(&options, args.by.as_deref())?;
+    tell_of_columns(from.rows(), !options.columns.is_empty());
+    if to.rows().origin() != from.rows().origin() {
+        tell_of_columns(to.rows(), true);
+    }
     expect_fitting(from.rows(), model.values())?;
     let mut gauge = Gauge::new("shift", 100, 0, PATIENCE);
     let rows = format!("{} and {} rows", from.rows().len(), to.rows().len());
@@ -114,6 +118,19 @@ pub(crate) fn run(args: &ShiftVerb) -> Result<()> {
         Format::Text => text::text(&report)?,
         Format::Json => report.json()?,
     })
+}
+
+/// What is said of a model that has no gradient: other verbs have methods that need none, this one has not.
+fn without_gradient(error: anyhow::Error) -> anyhow::Error {
+    let reason = match error.downcast_ref::<brenier::Error>() {
+        Some(brenier::Error::Graph(onnx_grad::Error::NoGradient { reason, .. })) => reason,
+        Some(brenier::Error::Predictor { reason, .. }) if reason.contains("operator") => reason,
+        _ => return error,
+    };
+    anyhow::anyhow!(
+        "the model has no gradient, and a shift is the integral of one: {reason}\nhint: give a model of ONNX's own \
+         operators that can be differentiated; brenier inspect names what stands in the way"
+    )
 }
 
 fn config(args: &ShiftVerb) -> Result<ShiftConfig> {

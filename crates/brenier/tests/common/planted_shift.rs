@@ -93,7 +93,10 @@ impl PlantedShift {
     /// The same rows, moved.
     pub fn moved(&self, rows: &Array2<f64>) -> Array2<f64> {
         let mut moved = rows.clone();
-        moved.rows_mut().into_iter().for_each(|mut row| row.assign(&self.apply(row.to_owned())));
+        for mut row in moved.rows_mut() {
+            let there = self.apply(row.to_owned());
+            row.assign(&there);
+        }
         moved
     }
 

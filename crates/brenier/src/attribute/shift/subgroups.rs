@@ -332,6 +332,7 @@ impl Rows<'_> {
                 Part { p, q, a, b, credit: Some(credit), distance, blocks: matching.blocks }
             });
             done += 0.5 * (p + q);
+            watch(done.min(1.0));
         }
         Ok(Parts { groups: found })
     }

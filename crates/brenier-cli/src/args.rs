@@ -31,6 +31,8 @@ pub(crate) enum Command {
     Explain(Box<verbs::explain::Explain>),
     /// Compare methods by metrics: a table with intervals, on a model and data of your own
     Evaluate(Box<verbs::evaluate::Evaluate>),
+    /// Why the mean score differs between two populations: the credit of every column, with intervals
+    Shift(Box<verbs::shift::ShiftVerb>),
     /// Show what a model is, and whether and where it can be differentiated
     Inspect(verbs::inspect::Inspect),
     /// Train a flow from a reference distribution to data, a diffusion model, or a classifier
@@ -56,6 +58,7 @@ impl Command {
             }
             Command::Evaluate(evaluate) => verbs::evaluate::run(evaluate),
             Command::Explain(explain) => verbs::explain::run(explain),
+            Command::Shift(shift) => verbs::shift::run(shift),
             Command::Inspect(inspect) => verbs::inspect::run(inspect),
             Command::Reflow(reflow) => verbs::reflow::run(reflow),
             Command::Train(train) => verbs::train::run(train),

@@ -8,14 +8,16 @@ mod methods;
 mod model;
 mod networks;
 mod preprocessing;
+mod schema;
 mod surroundings;
 mod targets;
 
 pub(crate) use self::against::{AgainstArgs, Direction, Parts};
 pub(crate) use self::groups::grouping;
-pub(crate) use self::inputs::Sources;
+pub(crate) use self::inputs::{Sources, expect_fitting};
 pub(crate) use self::methods::{MethodArgs, with_methods};
 pub(crate) use self::model::{Loaded, ModelArgs, file_hash};
 pub(crate) use self::networks::{Networks, in_run};
+pub(crate) use self::schema::tell_of_columns;
 pub(crate) use self::surroundings::Surroundings;
-pub(crate) use self::targets::{several_targets, targets};
+pub(crate) use self::targets::{one_target, several_targets, targets};

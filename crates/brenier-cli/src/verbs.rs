@@ -9,4 +9,5 @@ pub(crate) mod man;
 pub(crate) mod reflow;
 pub(crate) mod report;
 pub(crate) mod reproduce;
+pub(crate) mod shift;
 pub(crate) mod train;

@@ -6,11 +6,16 @@
 //! changed.
 #![allow(clippy::unwrap_used)]
 
+#[path = "shared/place.rs"]
+mod place;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use ndarray::{Array2, Array4};
 use onnx_grad::{Builder, DType, Dim, Model};
+
+use self::place::{same, shown};
 
 /// A folder for one test, with what its commands need.
 struct Place {
@@ -47,56 +52,6 @@ impl Place {
     fn check(&self, name: &str, line: &str) {
         same(name, &shown(line, &self.run(line), self.folder.path()));
     }
-}
-
-/// A run as it looks in a terminal.
-fn shown(line: &str, done: &Output, folder: &Path) -> String {
-    let mut text = format!("$ brenier {line}\n");
-    for (mark, part) in [("", &done.stdout), ("! ", &done.stderr)] {
-        let part = String::from_utf8_lossy(part).replace(folder.to_str().unwrap(), "FOLDER");
-        for line in part.lines() {
-            text.push_str(format!("{mark}{}", masked(line)).trim_end());
-            text.push('\n');
-        }
-    }
-    match done.status.code() {
-        Some(0) => text,
-        code => text + &format!("exit code {}\n", code.unwrap_or(-1)),
-    }
-}
-
-/// Numbers with decimals become `#`, and so do counts of a solver that chooses its steps. The width of columns does not
-/// depend on them.
-fn masked(line: &str) -> String {
-    let chosen = line.trim_start().starts_with("velocity evaluations");
-    let decimal = |word: &str| {
-        let word = word.trim_start_matches('(').trim_end_matches([',', ';', ':', ')']);
-        (chosen || word.contains('.')) && word.parse::<f64>().is_ok()
-    };
-    let mut out = String::new();
-    let mut rest = line;
-    while !rest.is_empty() {
-        let spaces = rest.len() - rest.trim_start_matches(' ').len();
-        let end = rest[spaces..].find(' ').map_or(rest.len(), |at| spaces + at);
-        let word = &rest[spaces..end];
-        if decimal(word) {
-            out.push_str(" #");
-        } else {
-            out.push_str(&rest[..end]);
-        }
-        rest = &rest[end..];
-    }
-    out
-}
-
-fn same(name: &str, found: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/snapshots").join(format!("{name}.txt"));
-    if std::env::var_os("BLESS").is_some() {
-        std::fs::write(&path, found).unwrap();
-        return;
-    }
-    let kept = std::fs::read_to_string(&path).unwrap_or_default();
-    assert_eq!(found, kept, "{name} differs; BLESS=1 keeps what was found");
 }
 
 /// `v = -x`, with the scaling of data from 0 to 1 in its metadata.

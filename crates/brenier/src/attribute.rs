@@ -82,7 +82,10 @@ pub use rise::Rise;
 pub use rule::{Rule, gauss_legendre};
 pub use settings::Settings;
 pub use shapley_values::ShapleyValues;
-pub use shift::{ColumnShift, Estimate, Interval, Remark, Shift, ShiftConfig, Side, shift};
+pub use shift::{
+    ColumnShift, Estimate, GroupShift, GroupedShift, Interval, MatchedExample, Remark, Shift, ShiftConfig,
+    Side, Subgroups, shift, shift_by, shift_watched,
+};
 pub use smooth_grad::{SmoothGrad, Smoothing};
 pub use spec::{Meaning, MethodPage, MethodSpec, Need, Setting, method_tables};
 pub use transport::Transport;

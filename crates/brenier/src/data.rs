@@ -7,6 +7,7 @@
 //!
 //! [`problems`](crate::problems) has data whose answers are known.
 
+mod changed;
 mod cifar;
 mod coding;
 mod csv;
@@ -25,9 +26,10 @@ mod table;
 
 pub use crate::error::DataError;
 pub(crate) use coding::with_features as columns_with_features;
-pub use coding::{Column, ColumnKind};
+pub use coding::{Column, ColumnKind, columns_of_features};
 pub use dataset::Dataset;
 pub use npy_rows::NpyRows;
+pub use open::learn_columns;
 pub use options::{Color, Layout, Missing, OpenOptions, Part, Transform};
 pub use population::Population;
 pub use scaling::{Constants, Real, Scaling, ScalingConfig, ScalingMethod, ScalingUnit};

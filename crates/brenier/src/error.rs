@@ -49,7 +49,7 @@ pub enum Error {
     },
     /// The file beside a model cannot be used.
     #[error(
-        "{} cannot be used, line {line}: {reason}\nhint: it may hold classes = [...], and under [preprocessing] \
+        "{} cannot be used, line {line}: {reason}\nhint: it may hold classes = [...], columns = [...], and under [preprocessing] \
          scale, mean, std, channels, layout and size",
         path.display()
     )]

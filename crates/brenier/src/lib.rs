@@ -74,7 +74,8 @@ pub use path::{
 };
 pub use predictor::{
     BlockedNode, ChannelOrder, Inspection, InterfaceValue, LayerPredictor, LayerValues, Layout, Multipliers,
-    OnnxPredictor, PairPredictor, PredictorConfig, Preprocessing, Sidecar, ValueAndGradient, ValuePredictor,
+    OnnxPredictor, PairPredictor, PredictorConfig, Preprocessing, Sidecar, SidecarColumn, ValueAndGradient,
+    ValuePredictor,
 };
 pub use ranking::highest_first;
 pub use score::{Score, ScoreFn, ValueFn};

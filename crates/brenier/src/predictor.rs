@@ -19,7 +19,7 @@ pub use outputs::Outputs;
 pub use pairs::{Multipliers, PairPredictor};
 pub(crate) use preprocessing::PREPARATION;
 pub use preprocessing::{ChannelOrder, Layout, Preprocessing};
-pub use sidecar::Sidecar;
+pub use sidecar::{Sidecar, SidecarColumn};
 pub use values::ValuePredictor;
 
 pub(crate) use crate::score::Score;

@@ -1,5 +1,6 @@
 //! Results as people read them.
 
+mod by_column;
 mod chart;
 mod comparison_picture;
 mod explanations;
@@ -12,9 +13,12 @@ mod panels;
 mod picture_grid;
 mod ranking;
 mod saved;
+mod shift;
+mod shift_chart;
 mod steps;
 mod stills;
 
+pub use by_column::{ColumnCredit, credit_by_column};
 pub use chart::{Chart, Mark, Scale, Series};
 pub(crate) use explanations::{ARRAYS, CERTIFICATES, CertificateReader, join_explanations};
 pub use explanations::{ExplanationReader, load_explanations, save_explanations};
@@ -24,5 +28,7 @@ pub use page::{Report, ReportExample, ReportTable};
 pub use panels::{Axes, Panels};
 pub use picture_grid::{PictureCell, picture_grid};
 pub use ranking::ranking;
+pub use shift::{ShiftReport, ShiftResult};
+pub use shift_chart::shift_chart;
 pub use stills::save_stills;
 pub(crate) use stills::{STILLS, join_stills};

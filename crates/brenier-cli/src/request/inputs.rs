@@ -4,11 +4,13 @@ use std::ops::Range;
 use std::path::{Path as FilePath, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
-use brenier::data::{Dataset, NpyRows, OpenOptions};
+use brenier::data::{Column, Dataset, NpyRows, OpenOptions};
 use brenier::runs::explain::Inputs;
 use brenier::{Score, ValuePredictor};
 use ndarray::{Array2, ArrayD, Axis, concatenate, s};
 use ndarray_npy::{ReadNpyError, read_npy};
+
+use super::schema::tell_of_columns;
 
 /// An array of float32 or float64; nothing where the file holds other numbers.
 fn read_array(file: &FilePath) -> Result<Option<ArrayD<f64>>> {
@@ -64,6 +66,14 @@ fn misfit(file: &FilePath, found: &[usize], taken: &[usize]) -> anyhow::Error {
         file.display(),
         shape_hint(found, taken)
     )
+}
+
+/// Refuses data whose rows the model does not take.
+pub(crate) fn expect_fitting(data: &Dataset, predictor: &ValuePredictor) -> Result<()> {
+    if data.shape() == Score::shape(predictor) {
+        return Ok(());
+    }
+    Err(misfit(FilePath::new(data.origin()), data.shape(), Score::shape(predictor)))
 }
 
 /// The rows of an array of floats, flat; one example without its axis counts as a batch of one.
@@ -179,6 +189,7 @@ impl Sources {
         predictor: &ValuePredictor,
     ) -> Result<Sources> {
         let mut sources = Vec::with_capacity(files.len());
+        let mut options = options.clone();
         for file in files {
             if !file.exists() {
                 bail!(
@@ -186,7 +197,15 @@ impl Sources {
                     file.display()
                 );
             }
-            sources.push(Source::open(file, options, predictor)?);
+            let source = Source::open(file, &options, predictor)?;
+            if let Source::Data(data) = &source
+                && !data.columns().is_empty()
+            {
+                tell_of_columns(data, !options.columns.is_empty());
+                // Further tables have the columns of the first, whatever their order.
+                options.columns = data.columns().to_vec();
+            }
+            sources.push(source);
         }
         Ok(Sources(sources))
     }
@@ -200,6 +219,15 @@ impl Sources {
     pub(crate) fn features(&self) -> Vec<String> {
         let mut tables = self.0.iter().rev().filter_map(|source| match source {
             Source::Data(data) if !data.columns().is_empty() => Some(data.feature_names()),
+            _ => None,
+        });
+        tables.next().unwrap_or_default()
+    }
+
+    /// The columns of tables, as they were coded; none for other inputs.
+    pub(crate) fn columns(&self) -> Vec<Column> {
+        let mut tables = self.0.iter().rev().filter_map(|source| match source {
+            Source::Data(data) if !data.columns().is_empty() => Some(data.columns().to_vec()),
             _ => None,
         });
         tables.next().unwrap_or_default()

@@ -1,6 +1,6 @@
 //! Which methods were asked for, with what settings.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use brenier::Rule;
@@ -151,6 +151,11 @@ impl MethodArgs {
     /// Whether it is said where a path starts.
     pub(crate) fn has_baseline(&self) -> bool {
         self.baseline.is_some()
+    }
+
+    /// Data of the model's kind, where they are given.
+    pub(crate) fn background(&self) -> Option<&Path> {
+        self.background.as_deref()
     }
 
     /// Whether data of the model's kind are given.

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
-use brenier::data::{Column, OpenOptions};
+use brenier::data::{Column, OpenOptions, columns_of_features};
 use brenier::{OnnxPredictor, PredictorConfig, Preprocessing, Score, Sidecar, ValuePredictor, fingerprint};
 use clap::Args;
 use serde::de::DeserializeOwned;
@@ -27,6 +27,10 @@ pub(crate) struct ModelArgs {
     /// line; as the model says where not given
     #[arg(long, value_name = "NAMES|FILE")]
     classes: Option<String>,
+    /// A table whose columns are those of the model, such as its training data: rows are bound to them by name, and
+    /// categories are coded by the values that occur there; as the model says where not given
+    #[arg(long, value_name = "TABLE")]
+    pub(super) schema: Option<PathBuf>,
     /// The shape of one input where the file leaves it open, such as 3,224,224
     #[arg(long, value_name = "SIZES", value_delimiter = ',')]
     input_shape: Option<Vec<usize>>,
@@ -163,9 +167,11 @@ impl Loaded {
         })
     }
 
-    /// How the columns of its table were coded, where the model says.
-    pub(crate) fn columns(&self) -> Vec<Column> {
-        entry(self.values(), "brenier.columns").unwrap_or_default()
+    /// How the columns of its table were coded, where the model says, or what its features are called.
+    pub(super) fn columns(&self) -> Vec<Column> {
+        let coded: Vec<Column> = entry(self.values(), "brenier.columns").unwrap_or_default();
+        let names: Vec<String> = entry(self.values(), "feature_names").unwrap_or_default();
+        if coded.is_empty() { columns_of_features(&names) } else { coded }
     }
 
     /// The model for its values.

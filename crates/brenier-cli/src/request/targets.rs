@@ -26,6 +26,29 @@ pub(crate) fn targets<'a>(
     }
 }
 
+/// The one score of a whole population: the class that is named, or the only output there is.
+pub(crate) fn one_target(
+    text: Option<&str>,
+    predictor: &ValuePredictor,
+    classes: &[String],
+) -> Result<usize> {
+    match (text, predictor.outputs()) {
+        (Some(text), outputs) => match classes.iter().position(|class| class == text) {
+            Some(place) => Ok(place),
+            None => class_index(text, outputs, classes),
+        },
+        (None, 1) => Ok(0),
+        (None, outputs) if classes.is_empty() => bail!(
+            "the model has {outputs} outputs\nhint: say whose mean score is meant with --target, a number from 0 to {}",
+            outputs.saturating_sub(1)
+        ),
+        (None, outputs) => bail!(
+            "the model has {outputs} outputs\nhint: say whose mean score is meant with --target: {}",
+            classes.join(", ")
+        ),
+    }
+}
+
 /// Several targets for every input: `all`, the highest so many (`top3`), or these classes.
 pub(crate) fn several_targets<'a>(
     text: &str,

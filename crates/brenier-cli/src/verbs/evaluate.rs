@@ -94,7 +94,7 @@ pub(crate) fn run(args: &Evaluate) -> Result<()> {
     for notice in model.values().notices() {
         print_progress(&format!("notice: {notice}"));
     }
-    let options = OpenOptions { columns: model.columns(), ..options };
+    let options = args.model.bind(&model, options, args.settings.background())?;
     let sources = Sources::open(&args.data, &options, model.values())?;
     if args.examples == 0 {
         bail!("-n is 0\nhint: 200 examples give intervals that tell methods apart");

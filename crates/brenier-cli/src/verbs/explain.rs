@@ -116,7 +116,7 @@ pub(crate) fn run(args: &Explain) -> Result<()> {
         print_progress(&format!("notice: {notice}"));
     }
     let classes = args.model.class_names(model.values())?;
-    let options = OpenOptions { columns: model.columns(), ..options };
+    let options = args.model.bind(&model, options, args.settings.background())?;
     let inputs = Sources::open(&args.inputs, &options, model.values())?;
     let targets = match &args.targets {
         Some(several) => several_targets(several, model.values(), &classes)?,
@@ -150,7 +150,7 @@ pub(crate) fn run(args: &Explain) -> Result<()> {
         provenance: provenance(args, &model)?,
         comparison: comparison.as_ref(),
     };
-    let mut work = Work::new(args, &question, &model)?;
+    let mut work = Work::new(args, &question, &model)?.with_columns(inputs.columns());
     let folders: Vec<(String, PathBuf)> = methods
         .iter()
         .filter_map(|method| Some((method.name(), folder(args, &method.name(), methods.len())?)))
@@ -171,7 +171,12 @@ pub(crate) fn run(args: &Explain) -> Result<()> {
     }
     let printed = work.printed(&classes)?;
     if let Some(folder) = &args.output {
-        let report = Report { features: inputs.features(), classes: classes.clone(), ..Report::default() };
+        let report = Report {
+            features: inputs.features(),
+            columns: inputs.columns(),
+            classes: classes.clone(),
+            ..Report::default()
+        };
         let about = (&question.provenance, report);
         page::draw(args, folder, &folders, inputs.len(), question.score, about)?;
     }

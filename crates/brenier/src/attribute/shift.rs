@@ -16,26 +16,29 @@
 //! other, it is said; below 300 rows nothing was tested. Credit is association under the model, not cause.
 
 mod credit;
+mod intervals;
 mod movement;
 mod remarks;
+mod rows;
 mod student;
+mod subgroups;
 
 use std::ops::Range;
 
-use ndarray::{Array1, ArrayView2, Axis};
-use rand::SeedableRng;
-use rand::seq::SliceRandom;
-use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
-use self::credit::{Credit, credit};
+use self::credit::Credit;
+use self::intervals::Intervals;
+pub use self::intervals::{Estimate, Interval};
 use self::movement::Movements;
+use self::remarks::Findings;
 pub use self::remarks::Remark;
-use self::student::quantile;
+use self::rows::{ColumnOf, Rows, columns, whole};
+pub use self::subgroups::{GroupShift, GroupedShift, Subgroups, shift_by};
 use super::{PathIntegral, Rule};
-use crate::data::{ColumnKind, Dataset, Population, columns_with_features};
+use crate::data::Population;
 use crate::score::Score;
-use crate::transport::{MatchConfig, Matching, in_units, match_rows, units};
+use crate::transport::{MatchConfig, units};
 use crate::{Result, error};
 
 /// How a shift is explained.
@@ -52,10 +55,12 @@ pub struct ShiftConfig {
     pub confidence: f64,
     /// Random exchanges of rows that say how far a column moves without any shift.
     pub exchanges: usize,
+    /// Matched pairs that are kept, those with the largest change of the score.
+    pub examples: usize,
 }
 
 impl Default for ShiftConfig {
-    /// Ten batches, 95 % intervals, 99 exchanges; each line to 1e-3 of its own change.
+    /// Ten batches, 95 % intervals, 99 exchanges, eight examples; each line to 1e-3 of its own change.
     fn default() -> Self {
         let rule = Rule::Adaptive { tolerance: 1e-3, max_gradients: 400 };
         Self {
@@ -64,6 +69,7 @@ impl Default for ShiftConfig {
             batches: 10,
             confidence: 0.95,
             exchanges: 99,
+            examples: 8,
         }
     }
 }
@@ -85,6 +91,10 @@ pub struct Shift {
     pub residual: f64,
     /// Every column of a table, or every feature of other data, in order.
     pub columns: Vec<ColumnShift>,
+    /// The shape of a row.
+    pub shape: Vec<usize>,
+    /// The matched pairs with the largest change of the score, largest first.
+    pub examples: Vec<MatchedExample>,
     /// What a reader must know before the numbers.
     pub remarks: Vec<Remark>,
     /// The mean squared distance of matched rows in units, per feature that varies.
@@ -108,37 +118,6 @@ pub struct Side {
     pub mean_score: f64,
 }
 
-/// A number with its sampling error.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Estimate {
-    /// The number.
-    pub value: f64,
-    /// Its standard error and its interval; absent where there are too few rows for batches.
-    pub interval: Option<Interval>,
-}
-
-/// The sampling error of a number.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Interval {
-    /// The standard error.
-    pub standard_error: f64,
-    /// The lower end.
-    pub low: f64,
-    /// The upper end.
-    pub high: f64,
-}
-
-impl Interval {
-    fn new(value: f64, standard_error: f64, t: f64) -> Self {
-        Self { standard_error, low: value - t * standard_error, high: value + t * standard_error }
-    }
-
-    /// Whether it covers a number.
-    pub fn covers(&self, value: f64) -> bool {
-        self.low <= value && value <= self.high
-    }
-}
-
 /// What a column had to do with the change.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ColumnShift {
@@ -157,6 +136,25 @@ pub struct ColumnShift {
     pub moved_by_chance: f64,
     /// Numbers: the difference of the means, in the column's own numbers.
     pub mean_difference: Option<f64>,
+}
+
+/// A matched pair with its own credit.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MatchedExample {
+    /// The row of the first population.
+    pub from: usize,
+    /// Its name.
+    pub from_name: String,
+    /// The row of the second population.
+    pub to: usize,
+    /// Its name.
+    pub to_name: String,
+    /// The part of the mass that goes this way.
+    pub weight: f64,
+    /// How much the score changes from the one to the other.
+    pub change: f64,
+    /// The part of each column.
+    pub credit: Vec<f64>,
 }
 
 impl Shift {
@@ -187,56 +185,66 @@ pub fn shift(
     to: &Population,
     config: &ShiftConfig,
 ) -> Result<Shift> {
+    shift_watched(score, target, from, to, config, &mut |_| {})
+}
+
+/// As [`shift`]; `watch` hears now and then which part of the work is done, from 0 to 1.
+///
+/// # Errors
+/// As [`shift`].
+pub fn shift_watched(
+    score: &dyn Score,
+    target: usize,
+    from: &Population,
+    to: &Population,
+    config: &ShiftConfig,
+    watch: &mut dyn FnMut(f64),
+) -> Result<Shift> {
     check(config)?;
     let to = &to.aligned_with(from)?;
     let (a, b) = (from.rows(), to.rows());
     error::expect_shape("a row of the populations", score.shape(), a.shape())?;
-    let (unit, x, y) = (units(a, b)?, whole(a)?, whole(b)?);
-    let rows = Rows { a: x.view(), b: y.view(), unit: &unit, columns: columns(a) };
+    let (unit, x, y, columns) = (units(a, b)?, whole(a)?, whole(b)?, columns(a));
+    let rows = Rows { score, target, a: x.view(), b: y.view(), unit: &unit, columns: &columns, config };
     let all = |n: usize| (0..n).collect::<Vec<_>>();
-    let (order_a, order_b) = (all(a.len()), all(b.len()));
-    let (found, matching) = rows.credit(score, target, &order_a, &order_b, config)?;
-    let batches = rows.batches(score, target, config)?;
-    let intervals = Intervals::new(&batches, config);
+    let (found, matching) =
+        rows.credit(&all(a.len()), &all(b.len()), config.examples, &mut |part| watch(0.5 * part))?;
+    let parts = rows.batches();
+    let mut batches = Vec::with_capacity(parts.len());
+    for (k, (of_a, of_b)) in parts.iter().enumerate() {
+        let mut inner = |part: f64| watch(0.5 + 0.5 * (k as f64 + part) / parts.len() as f64);
+        batches.push(rows.credit(of_a, of_b, 0, &mut inner)?.0);
+    }
+    let intervals = Intervals::new(&batches, config.confidence);
     let movements = Movements::new(x.view(), y.view(), config.exchanges, config.matching.seed);
-    let columns: Vec<ColumnShift> = rows
-        .columns
+    let listed = columns
         .iter()
         .enumerate()
         .map(|(j, column)| {
-            let value = found.columns[j];
-            let moved = movements.of(column, &unit);
-            ColumnShift {
-                name: column.name.clone(),
-                features: column.features.clone(),
-                credit: intervals.estimate(value, |batch| batch.columns[j]),
-                significant: intervals.differs(value, |batch| batch.columns[j], rows.columns.len()),
-                moved: moved.distance,
-                moved_by_chance: moved.by_chance,
-                mean_difference: moved.mean_difference,
-            }
+            let of = |batch: &Credit| Some(batch.columns[j]);
+            let differs = intervals.differs(found.columns[j], of, columns.len());
+            column_shift(column, intervals.estimate(found.columns[j], of), differs, &movements, &rows)
         })
         .collect();
-    let change = intervals.estimate(found.mean_to - found.mean_from, |b| b.mean_to - b.mean_from);
-    let credit_sum = found.columns.iter().sum::<f64>();
-    let side =
-        |p: &Population, mean_score| Side { name: p.name().to_owned(), rows: p.rows().len(), mean_score };
-    let spread = unit.iter().filter(|u| **u > 0.0).count().max(1) as f64;
+    let change = found.mean_to - found.mean_from;
     let mut result = Shift {
-        from: side(from, found.mean_from),
-        to: side(to, found.mean_to),
+        from: Side::new(from, found.mean_from),
+        to: Side::new(to, found.mean_to),
         target,
-        change,
-        credit_sum,
-        residual: (credit_sum - change.value).abs(),
-        columns,
+        change: intervals.estimate(change, |batch| Some(batch.mean_to - batch.mean_from)),
+        credit_sum: found.columns.iter().sum(),
+        residual: (found.columns.iter().sum::<f64>() - change).abs(),
+        columns: listed,
+        shape: a.shape().to_vec(),
+        examples: examples(&found, from, to),
         remarks: Vec::new(),
-        mean_squared_distance: matching.optimality.cost / spread,
+        mean_squared_distance: matching.optimality.cost / varying(&unit),
         blocks: matching.blocks,
         gradient_evaluations: found.gradients + batches.iter().map(|batch| batch.gradients).sum::<usize>(),
         config: *config,
     };
-    result.remarks = remarks::remarks(&result, from.is_same_as(to), rows.apart());
+    let findings = Findings::of(&rows, from.is_same_as(to), a.shape());
+    result.remarks = remarks::remarks(&result, findings);
     Ok(result)
 }
 
@@ -252,127 +260,45 @@ fn check(config: &ShiftConfig) -> Result<()> {
     Ok(())
 }
 
-fn whole(data: &Dataset) -> Result<ndarray::Array2<f64>> {
-    data.rows_f64(&(0..data.len()).collect::<Vec<_>>())
-}
-
-/// A column, or a feature of data that has none.
-struct ColumnOf {
-    name: String,
-    features: Range<usize>,
-    categorical: bool,
-}
-
-fn columns(data: &Dataset) -> Vec<ColumnOf> {
-    if data.columns().is_empty() {
-        let names = data.feature_names().into_iter().enumerate();
-        return names.map(|(i, name)| ColumnOf { name, features: i..i + 1, categorical: false }).collect();
-    }
-    columns_with_features(data.columns())
-        .map(|(column, features)| {
-            let categorical = matches!(column.kind, ColumnKind::Categorical { .. });
-            ColumnOf { name: column.name.clone(), features, categorical }
-        })
-        .collect()
-}
-
-/// Both populations, with their unit and columns.
-struct Rows<'a> {
-    a: ArrayView2<'a, f64>,
-    b: ArrayView2<'a, f64>,
-    unit: &'a Array1<f64>,
-    columns: Vec<ColumnOf>,
-}
-
-impl Rows<'_> {
-    /// The credit of some rows of both.
-    fn credit(
-        &self,
-        score: &dyn Score,
-        target: usize,
-        of_a: &[usize],
-        of_b: &[usize],
-        config: &ShiftConfig,
-    ) -> Result<(Credit, Matching)> {
-        let (x, y) = (self.a.select(Axis(0), of_a), self.b.select(Axis(0), of_b));
-        let (u, v) = (in_units(x.view(), self.unit), in_units(y.view(), self.unit));
-        let matching = match_rows(u.view(), v.view(), &config.matching)?;
-        let ranges: Vec<Range<usize>> = self.columns.iter().map(|column| column.features.clone()).collect();
-        let found = credit(score, target, (x.view(), y.view()), &matching.pairs, &ranges, &config.integral)?;
-        Ok((found, matching))
-    }
-
-    /// The credit of disjoint parts of both; none where a part would have fewer than two rows.
-    fn batches(&self, score: &dyn Score, target: usize, config: &ShiftConfig) -> Result<Vec<Credit>> {
-        let count = config.batches;
-        if self.a.nrows().min(self.b.nrows()) < 2 * count {
-            return Ok(Vec::new());
-        }
-        let order = |rows: usize, stream: u64| {
-            let mut rng = ChaCha8Rng::seed_from_u64(config.matching.seed);
-            rng.set_stream(stream);
-            let mut order: Vec<usize> = (0..rows).collect();
-            order.shuffle(&mut rng);
-            order
-        };
-        let (first, second) = (order(self.a.nrows(), 2), order(self.b.nrows(), 3));
-        let part = |order: &[usize], k: usize| {
-            order[k * order.len() / count..(k + 1) * order.len() / count].to_vec()
-        };
-        (0..count)
-            .map(|k| Ok(self.credit(score, target, &part(&first, k), &part(&second, k), config)?.0))
-            .collect()
-    }
-
-    /// The first column of numbers in which no row of one population lies within the range of the other.
-    fn apart(&self) -> Option<String> {
-        let range = |rows: &ArrayView2<f64>, feature: usize| {
-            let column = rows.column(feature);
-            let ends = (f64::INFINITY, f64::NEG_INFINITY);
-            column.iter().fold(ends, |(low, high), &v| (low.min(v), high.max(v)))
-        };
-        let found = self.columns.iter().find(|column| {
-            let (a, b) = (range(&self.a, column.features.start), range(&self.b, column.features.start));
-            !column.categorical && (a.1 < b.0 || b.1 < a.0)
-        });
-        found.map(|column| column.name.clone())
+impl Side {
+    fn new(population: &Population, mean_score: f64) -> Self {
+        Self { name: population.name().to_owned(), rows: population.rows().len(), mean_score }
     }
 }
 
-/// Sampling errors from batches.
-struct Intervals<'a> {
-    batches: &'a [Credit],
-    confidence: f64,
+/// The number of features that vary, 1 at the least.
+fn varying(unit: &ndarray::Array1<f64>) -> f64 {
+    unit.iter().filter(|u| **u > 0.0).count().max(1) as f64
 }
 
-impl<'a> Intervals<'a> {
-    fn new(batches: &'a [Credit], config: &ShiftConfig) -> Self {
-        Self { batches, confidence: config.confidence }
+fn column_shift(
+    column: &ColumnOf,
+    credit: Estimate,
+    significant: bool,
+    movements: &Movements,
+    rows: &Rows,
+) -> ColumnShift {
+    let moved = movements.of(column, rows.unit);
+    ColumnShift {
+        name: column.name.clone(),
+        features: column.features.clone(),
+        credit,
+        significant,
+        moved: moved.distance,
+        moved_by_chance: moved.by_chance,
+        mean_difference: moved.mean_difference,
     }
+}
 
-    fn standard_error(&self, of: impl Fn(&Credit) -> f64) -> Option<f64> {
-        let count = self.batches.len() as f64;
-        if self.batches.is_empty() {
-            return None;
-        }
-        let mean = self.batches.iter().map(&of).sum::<f64>() / count;
-        let squares = self.batches.iter().map(|batch| (of(batch) - mean).powi(2)).sum::<f64>();
-        Some((squares / (count - 1.0) / count).sqrt())
-    }
-
-    fn quantile(&self, tail: f64) -> f64 {
-        quantile(1.0 - tail / 2.0, self.batches.len().saturating_sub(1))
-    }
-
-    fn estimate(&self, value: f64, of: impl Fn(&Credit) -> f64) -> Estimate {
-        let t = self.quantile(1.0 - self.confidence);
-        Estimate { value, interval: self.standard_error(of).map(|error| Interval::new(value, error, t)) }
-    }
-
-    /// Whether a number differs from 0, at a level shared among so many.
-    fn differs(&self, value: f64, of: impl Fn(&Credit) -> f64, among: usize) -> bool {
-        let t = self.quantile((1.0 - self.confidence) / among.max(1) as f64);
-        let error = self.standard_error(of);
-        error.is_some_and(|error| value != 0.0 && !Interval::new(value, error, t).covers(0.0))
-    }
+fn examples(found: &Credit, from: &Population, to: &Population) -> Vec<MatchedExample> {
+    let example = |strong: &credit::Strong| MatchedExample {
+        from: strong.pair.from,
+        from_name: from.rows().name(strong.pair.from),
+        to: strong.pair.to,
+        to_name: to.rows().name(strong.pair.to),
+        weight: strong.pair.weight,
+        change: strong.change,
+        credit: strong.columns.clone(),
+    };
+    found.strongest.iter().map(example).collect()
 }

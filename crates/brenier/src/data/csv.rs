@@ -15,9 +15,21 @@ const DELIMITERS: [u8; 5] = [b',', b';', b'\t', b'|', b' '];
 
 /// Reads a CSV file.
 pub(crate) fn open(path: &Path, options: &OpenOptions) -> Result<Dataset> {
+    table(path, options)?.into_dataset(options)
+}
+
+/// The table of a CSV file.
+pub(crate) fn table(path: &Path, options: &OpenOptions) -> Result<Table> {
     let bytes = file::read(path)?;
-    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
-    read(path, bytes, options)?.into_dataset(options)
+    if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
+        return Err(DataError::Unrecognised {
+            path: path.to_path_buf(),
+            reason: "it is text in UTF-16".into(),
+            hint: "save it as UTF-8",
+        }
+        .into());
+    }
+    read(path, bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes), options)
 }
 
 fn read(path: &Path, bytes: &[u8], options: &OpenOptions) -> Result<Table> {
@@ -44,6 +56,12 @@ fn read(path: &Path, bytes: &[u8], options: &OpenOptions) -> Result<Table> {
             expected: *expected_len,
         }
         .into(),
+        csv::ErrorKind::Utf8 { pos, .. } => {
+            let line = pos.as_ref().map_or(0, csv::Position::line);
+            let reason = format!("line {line} is not text in UTF-8");
+            let (path, hint) = (path.to_path_buf(), "save the file as UTF-8");
+            DataError::Unrecognised { path, reason, hint }.into()
+        }
         _ => Error::Read { path: path.to_path_buf(), source: error.into() },
     };
     let first = match records.next() {
@@ -103,9 +121,12 @@ fn guess_delimiter(bytes: &[u8]) -> u8 {
         let first = lines.first().map_or(0, |line| count(line, delimiter));
         if lines.iter().all(|line| count(line, delimiter) == first) { first } else { 0 }
     };
-    let most = DELIMITERS.into_iter().map(agreed).max().unwrap_or(0);
-    if most > 0 {
-        return DELIMITERS.into_iter().find(|&delimiter| agreed(delimiter) == most).unwrap_or(b',');
+    // Spaces stand around other delimiters, too: they count where there are no others.
+    for delimiters in [&DELIMITERS[..4], &DELIMITERS[4..]] {
+        let most = delimiters.iter().map(|&delimiter| agreed(delimiter)).max().unwrap_or(0);
+        if most > 0 {
+            return delimiters.iter().copied().find(|&d| agreed(d) == most).unwrap_or(b',');
+        }
     }
     // Lines of different lengths: the error is clearest when they are cut where most cuts are.
     DELIMITERS[..4]

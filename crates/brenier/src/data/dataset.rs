@@ -46,6 +46,8 @@ struct Stored {
     labels: Option<Vec<u32>>,
     classes: Vec<String>,
     columns: Vec<Column>,
+    /// Columns of the file that were not asked for.
+    ignored: Vec<String>,
     names: Names,
 }
 
@@ -115,6 +117,7 @@ impl Dataset {
             labels: None,
             classes: Vec::new(),
             columns: Vec::new(),
+            ignored: Vec::new(),
             names,
         };
         Ok(Self { stored: Arc::new(stored), rows: (0..rows).collect() })
@@ -148,6 +151,10 @@ impl Dataset {
     /// The same rows with the columns that their features code.
     pub fn with_columns(self, columns: Vec<Column>) -> Self {
         self.edit(|stored| stored.columns = columns)
+    }
+
+    pub(crate) fn with_ignored(self, ignored: Vec<String>) -> Self {
+        self.edit(|stored| stored.ignored = ignored)
     }
 
     pub(crate) fn with_names(self, names: Names) -> Self {
@@ -193,6 +200,11 @@ impl Dataset {
     /// The columns of a table, in order; empty for other data.
     pub fn columns(&self) -> &[Column] {
         &self.stored.columns
+    }
+
+    /// The columns of the file that a coding does not know: they were left out.
+    pub fn ignored_columns(&self) -> &[String] {
+        &self.stored.ignored
     }
 
     /// The name of a feature: its column, `column=value`, or its place such as `channel 0, row 3, column 5`.
@@ -386,22 +398,6 @@ impl Dataset {
         hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// The same rows, labels and names with these features of a table in this order, which are these columns.
-    pub(crate) fn with_features(&self, features: &[usize], columns: Vec<Column>) -> Result<Self> {
-        let mut values = Vec::with_capacity(self.len() * features.len());
-        let mut row_values = vec![0.0; self.features()];
-        for row in 0..self.len() {
-            self.for_each_value(row, |feature, value| row_values[feature] = value);
-            values.extend(features.iter().map(|&feature| row_values[feature]));
-        }
-        let mut changed = Self::from_floats(self.origin(), &[features.len()], values)?;
-        if let Some(labels) = self.labels() {
-            changed = changed.with_labels(labels, self.classes().to_vec())?;
-        }
-        let names = (0..self.len()).map(|row| self.name(row)).collect();
-        Ok(changed.with_columns(columns).with_names(Names::Each(names)))
-    }
-
     /// Every value of a row in turn, without a copy.
     pub(crate) fn for_each_value(&self, row: usize, mut visit: impl FnMut(usize, f32)) {
         let features = self.features();
@@ -430,17 +426,6 @@ impl Dataset {
             }
             Values::Floats(_) => None,
         }
-    }
-
-    /// The same labels, classes and names for other values of the same rows.
-    pub(crate) fn with_pixels(&self, shape: &[usize], pixels: Vec<u8>) -> Result<Self> {
-        let mut changed = Self::from_pixels(self.origin(), shape, pixels)?;
-        expect_shape("the changed images", &[self.len()], &[changed.len()])?;
-        if let Some(labels) = self.labels() {
-            changed = changed.with_labels(labels, self.classes().to_vec())?;
-        }
-        let names = (0..self.len()).map(|row| self.name(row)).collect();
-        Ok(changed.with_names(Names::Each(names)))
     }
 
     fn gather<T: Copy>(&self, indices: &[usize], convert: impl Fn(f32) -> T) -> Result<Array2<T>> {

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use super::{
-    Color, DataError, Dataset, Layout, Missing, OpenOptions, Part, cifar, csv, file, idx, images, numpy,
-    parquet,
+    Color, Column, DataError, Dataset, Layout, Missing, OpenOptions, Part, cifar, csv, file, idx, images,
+    numpy, parquet,
 };
 use crate::error::Result;
 
@@ -80,6 +80,21 @@ impl Dataset {
     }
 }
 
+/// How the columns of a table are coded: by their names and kinds, with all values that categories have in it. Nothing
+/// where the file holds no table. A label and columns to leave out need not be in it.
+///
+/// # Errors
+/// If the file cannot be read, or a column is neither numbers nor categories.
+pub fn learn_columns(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Option<Vec<Column>>> {
+    let path = path.as_ref();
+    let table = match find(path)? {
+        Found::Csv => Some(csv::table(path, options)?),
+        Found::Parquet => parquet::table(path, &OpenOptions { columns: Vec::new(), ..options.clone() })?,
+        _ => None,
+    };
+    table.map(|table| table.learn(options)).transpose()
+}
+
 fn find(path: &Path) -> Result<Found> {
     if path.is_dir() {
         let entries = file::entries(path)?;
@@ -153,7 +168,6 @@ fn refuse_meaningless(path: &Path, found: &Found, options: &OpenOptions) -> Resu
         ("the label column", options.label.is_some(), table),
         ("leaving out columns", !options.drop.is_empty(), table),
         ("categorical columns", !options.categorical.is_empty(), table),
-        ("a coding of columns", !options.columns.is_empty(), table),
         ("a rule for empty cells", options.missing != Missing::Refuse, table),
         ("a header line", options.header.is_some(), matches!(found, Found::Csv)),
         ("a delimiter", options.delimiter.is_some(), matches!(found, Found::Csv)),

@@ -28,13 +28,29 @@ const AT_ONCE: usize = 64;
 pub(crate) fn open(path: &Path, options: &OpenOptions) -> Result<Dataset> {
     let handle = File::open(path).map_err(file::cannot_read(path))?;
     let reader = SerializedFileReader::new(handle).map_err(unreadable(path))?;
+    let described = reader.metadata().file_metadata().schema_descr_ptr();
+    if let Some(index) = image_column(path, &reader, described.columns(), options)? {
+        return open_images(path, &reader, index, options);
+    }
+    read_table(path, &reader, options)?.into_dataset(options)
+}
+
+/// The table of a Parquet file; nothing where it holds images.
+pub(crate) fn table(path: &Path, options: &OpenOptions) -> Result<Option<Table>> {
+    let handle = File::open(path).map_err(file::cannot_read(path))?;
+    let reader = SerializedFileReader::new(handle).map_err(unreadable(path))?;
+    let described = reader.metadata().file_metadata().schema_descr_ptr();
+    if image_column(path, &reader, described.columns(), options)?.is_some() {
+        return Ok(None);
+    }
+    read_table(path, &reader, options).map(Some)
+}
+
+fn read_table(path: &Path, reader: &SerializedFileReader<File>, options: &OpenOptions) -> Result<Table> {
     let metadata = reader.metadata();
     let schema = metadata.file_metadata().schema_descr_ptr();
     let rows = usize::try_from(metadata.file_metadata().num_rows()).unwrap_or(0);
     let described: Vec<_> = schema.columns().to_vec();
-    if let Some(index) = image_column(path, &reader, &described, options)? {
-        return open_images(path, &reader, index, options);
-    }
     let mut columns = Vec::new();
     for (index, described) in described.iter().enumerate() {
         let name = described.path().string();
@@ -44,12 +60,12 @@ pub(crate) fn open(path: &Path, options: &OpenOptions) -> Result<Dataset> {
             continue;
         }
         let cells = match kind(path, described)? {
-            Kind::Number(scale) => Cells::Numbers(read_numbers(path, &reader, index, scale)?),
-            Kind::Text => Cells::Text(read_texts(path, &reader, index)?),
+            Kind::Number(scale) => Cells::Numbers(read_numbers(path, reader, index, scale)?),
+            Kind::Text => Cells::Text(read_texts(path, reader, index)?),
         };
         columns.push(RawColumn { name, cells });
     }
-    Table { path: path.to_path_buf(), columns, rows, lines: None }.into_dataset(options)
+    Ok(Table { path: path.to_path_buf(), columns, rows, lines: None })
 }
 
 /// Whether a column is looked at: all are, unless a coding says which.

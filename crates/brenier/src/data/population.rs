@@ -3,7 +3,7 @@
 //! "Why this and not that" needs two of them: a class of labelled data, everything but a class, or a file. What can be
 //! compared has the same shape, and tables the same columns; columns in another order are put into the same one.
 
-use super::{ColumnKind, DataError, Dataset, OpenOptions, coding};
+use super::{Column, ColumnKind, DataError, Dataset, OpenOptions, coding};
 use crate::error::Result;
 use crate::nearest::nearest_name;
 
@@ -36,6 +36,29 @@ impl Population {
             None => options.clone(),
         };
         Self::new(path, Dataset::open(path, &options)?)
+    }
+
+    /// Two files or folders. Where nothing says how tables are coded, a category has the values of both.
+    ///
+    /// # Errors
+    /// As [`Population::open`].
+    pub fn open_pair(first: &str, second: &str, options: &OpenOptions) -> Result<(Self, Self)> {
+        let (a, b) = (Self::open(first, options, None)?, Self::open(second, options, None)?);
+        let (of_a, of_b) = (a.rows.columns(), b.rows.columns());
+        let joint = coding::joint(of_a, of_b);
+        let listed = |columns: &[Column]| {
+            let mut columns = columns.to_vec();
+            columns.sort_by(|x, y| x.name.cmp(&y.name));
+            columns
+        };
+        let names = |columns: &[Column]| listed(columns).into_iter().map(|c| c.name).collect::<Vec<_>>();
+        // Other columns are told of where the two are compared.
+        if !options.columns.is_empty() || listed(of_a) == listed(of_b) || names(of_a) != names(of_b) {
+            return Ok((a, b));
+        }
+        let options = OpenOptions { columns: joint, ..options.clone() };
+        let open = |path: &str| Self::open(path, &options, None);
+        Ok((open(first)?, open(second)?))
     }
 
     /// The rows of a class, by its name or its number.
@@ -159,7 +182,6 @@ fn with_label(data: &Dataset, wanted: impl Fn(usize) -> bool) -> Result<Dataset>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::Column;
     use ndarray::{Array2, array};
 
     fn table(name: &str, columns: &[&str], rows: Array2<f32>) -> Population {

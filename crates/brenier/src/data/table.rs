@@ -4,11 +4,11 @@
 //! an error with its place, not a category. Every other column is categorical: a feature per value, in the order
 //! of the values as text.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 
 use super::dataset::Names;
-use super::{Column, ColumnKind, DataError, Dataset, Missing, OpenOptions, Part, file};
+use super::{Column, ColumnKind, DataError, Dataset, Missing, OpenOptions, Part, coding, file};
 use crate::error::{Error, Result, expect_shape};
 
 /// A text column with more values than this is taken for names or free text.
@@ -57,6 +57,12 @@ impl Texts {
     }
 }
 
+/// A cell as a message shows it: its beginning, where it is long.
+fn shown(text: &str) -> String {
+    let first: String = text.chars().take(60).collect();
+    if first.len() < text.len() { first + "..." } else { first }
+}
+
 fn is_missing(text: &str) -> bool {
     matches!(text, "" | "NA" | "N/A" | "NaN" | "nan" | "null" | "NULL" | "?")
 }
@@ -96,33 +102,29 @@ impl Table {
         if options.part == Part::Test {
             return Err(DataError::NoPart { path: self.path, part: "test" }.into());
         }
-        let label = options.label.as_ref().map(|name| self.column(name)).transpose()?;
-        for name in options.drop.iter().chain(&options.categorical) {
-            self.column(name)?;
-        }
-        let used: Vec<&RawColumn> = if options.columns.is_empty() {
-            self.columns
-                .iter()
-                .filter(|column| {
-                    Some(&column.name) != options.label.as_ref() && !options.drop.contains(&column.name)
-                })
-                .collect()
-        } else {
-            options.columns.iter().map(|column| self.column(&column.name)).collect::<Result<_>>()?
+        let bound = !options.columns.is_empty();
+        let label = match &options.label {
+            // Rows that come without their label can be explained; who needs labels says so.
+            Some(name) if bound && !self.has(name) => None,
+            Some(name) => Some(self.column(name)?),
+            None => None,
         };
+        let used = self.used(options)?;
         if used.is_empty() {
             return Err(self.empty("columns of features", "not every column can be left out"));
         }
-        let rows = self.rows_kept(&used, label, options);
+        let kept = self.rows_kept(&used, label, options);
+        // What is coded is what is asked for; how it is coded follows from all rows.
+        let rows = &kept[..options.limit.unwrap_or(usize::MAX).min(kept.len())];
         if rows.is_empty() {
             return Err(
                 self.empty("rows", "every row has an empty cell, or the file has only its first line")
             );
         }
-        let columns: Vec<Column> = if options.columns.is_empty() {
-            used.iter().map(|column| self.decide(column, &rows, options)).collect::<Result<_>>()?
-        } else {
+        let columns: Vec<Column> = if bound {
             options.columns.clone()
+        } else {
+            used.iter().map(|column| self.decide(column, &kept, options)).collect::<Result<_>>()?
         };
 
         let width = columns.iter().map(Column::width).sum();
@@ -137,12 +139,12 @@ impl Table {
                     }
                 }
                 ColumnKind::Categorical { values: known } => {
-                    let features: HashMap<&str, usize> =
-                        known.iter().enumerate().map(|(feature, value)| (value.as_str(), feature)).collect();
+                    let levels = coding::Levels::new(known);
                     for (at, row) in cells {
                         let text = raw.text(row);
-                        match features.get(text.as_str()) {
+                        match levels.find(&text) {
                             Some(feature) => values[at + feature] = 1.0,
+                            None if raw.missing(row) => return Err(self.empty_cell(raw, row)),
                             None => return Err(self.unknown_category(raw, row, &text, known)),
                         }
                     }
@@ -150,7 +152,7 @@ impl Table {
             }
             start += column.width();
         }
-        self.finish(columns, width, values, &rows, label, options)
+        self.finish(columns, width, values, rows, label, options)
     }
 
     fn finish(
@@ -175,6 +177,7 @@ impl Table {
             Names::Each(rows.iter().map(|row| format!("{name}#{row}")).collect())
         };
         let data = Dataset::from_floats(&origin, &shape, values)?.with_columns(columns).with_names(names);
+        let data = data.with_ignored(self.ignored(options));
         match label {
             None => Ok(data),
             Some(label) => {
@@ -192,13 +195,57 @@ impl Table {
         })
     }
 
+    fn has(&self, name: &str) -> bool {
+        self.columns.iter().any(|column| column.name == name)
+    }
+
+    /// The columns that become features: those that a coding names, or all but the label and those left out.
+    fn used(&self, options: &OpenOptions) -> Result<Vec<&RawColumn>> {
+        if options.columns.is_empty() {
+            for name in options.drop.iter().chain(&options.categorical) {
+                self.column(name)?;
+            }
+            let left_out =
+                |name: &String| Some(name) == options.label.as_ref() || options.drop.contains(name);
+            return Ok(self.columns.iter().filter(|column| !left_out(&column.name)).collect());
+        }
+        let by_name: HashMap<&str, &RawColumn> =
+            self.columns.iter().map(|column| (column.name.as_str(), column)).collect();
+        let find = |column: &Column| match by_name.get(column.name.as_str()) {
+            Some(raw) => Ok(*raw),
+            None => self.column(&column.name),
+        };
+        options.columns.iter().map(find).collect()
+    }
+
+    /// The columns that nobody asked for: not in the coding, not the label, not left out on purpose.
+    fn ignored(&self, options: &OpenOptions) -> Vec<String> {
+        if options.columns.is_empty() {
+            return Vec::new();
+        }
+        let known: HashSet<&str> = (options.columns.iter().map(|column| column.name.as_str()))
+            .chain(options.label.as_deref())
+            .chain(options.drop.iter().map(String::as_str))
+            .collect();
+        let names = self.columns.iter().map(|column| &column.name);
+        names.filter(|name| !known.contains(name.as_str())).cloned().collect()
+    }
+
+    /// How the columns would be coded, by all rows. A label and columns to leave out may be missing here.
+    pub(crate) fn learn(&self, options: &OpenOptions) -> Result<Vec<Column>> {
+        let mut options = OpenOptions { columns: Vec::new(), ..options.clone() };
+        options.label = options.label.filter(|name| self.has(name));
+        options.drop.retain(|name| self.has(name));
+        options.categorical.retain(|name| self.has(name));
+        let rows: Vec<usize> = (0..self.rows).collect();
+        self.used(&options)?.into_iter().map(|column| self.decide(column, &rows, &options)).collect()
+    }
+
     /// The rows that stay, if rows with empty cells are to be left out.
     fn rows_kept(&self, used: &[&RawColumn], label: Option<&RawColumn>, options: &OpenOptions) -> Vec<usize> {
         let drop = options.missing == Missing::DropRow;
         let complete = |row: &usize| !used.iter().copied().chain(label).any(|column| column.missing(*row));
-        // Before anything is coded: a table may be far larger than what is asked of it.
-        let most = options.limit.unwrap_or(usize::MAX);
-        (0..self.rows).filter(|row| !drop || complete(row)).take(most).collect()
+        (0..self.rows).filter(|row| !drop || complete(row)).collect()
     }
 
     /// Whether a column is numbers or names.
@@ -217,10 +264,9 @@ impl Table {
         }
         let mut values = BTreeSet::new();
         for &row in rows {
+            // An empty cell is told of where it is coded.
             if column.missing(row) && options.missing != Missing::Category {
-                let hint =
-                    "fill it in, leave out rows with empty cells, or count them as a value of their own";
-                return Err(self.bad_cell(column, row, "the cell is empty".into(), hint));
+                continue;
             }
             values.insert(column.text(row));
             if values.len() > MOST_CATEGORIES && !asked {
@@ -228,20 +274,13 @@ impl Table {
                     &name,
                     format!(
                         "holds text with more than {MOST_CATEGORIES} different values, such as '{}'",
-                        column.text(row)
+                        shown(&column.text(row))
                     ),
                     "leave the column out, or name it as categorical to have a feature for each value",
                 ));
             }
         }
-        let mut values: Vec<String> = values.into_iter().collect();
-        if let Some(all) = values.iter().map(|value| value.parse::<f64>().ok()).collect::<Option<Vec<f64>>>()
-        {
-            // Numbers that are names: 2 before 10.
-            let mut keyed: Vec<(f64, String)> = all.into_iter().zip(values).collect();
-            keyed.sort_by(|a, b| a.0.total_cmp(&b.0).then_with(|| a.1.cmp(&b.1)));
-            values = keyed.into_iter().map(|(_, value)| value).collect();
-        }
+        let values = coding::in_order(values);
         Ok(Column { name, kind: ColumnKind::Categorical { values } })
     }
 
@@ -253,11 +292,11 @@ impl Table {
         match column.number(row).map(|number| number as f32) {
             Some(number) if number.is_finite() => Ok(number),
             Some(_) => {
-                let reason = format!("'{}' is not a finite number", column.text(row));
+                let reason = format!("'{}' is not a finite number", shown(&column.text(row)));
                 Err(self.bad_cell(column, row, reason, "correct the cell, or leave the column out"))
             }
             None => {
-                let reason = format!("'{}' is text in a column of numbers", column.text(row));
+                let reason = format!("'{}' is text in a column of numbers", shown(&column.text(row)));
                 let hint = "correct the cell, name the column as categorical, or leave it out";
                 Err(self.bad_cell(column, row, reason, hint))
             }
@@ -267,9 +306,15 @@ impl Table {
     fn unknown_category(&self, column: &RawColumn, row: usize, text: &str, known: &[String]) -> Error {
         let first: Vec<&str> = known.iter().take(20).map(String::as_str).collect();
         let more = if known.len() > first.len() { ", ..." } else { "" };
-        let reason = format!("'{text}' is none of the values {}{more}", first.join(", "));
-        let hint = "a flow knows only the values it was trained with; leave the row out, or train with it";
+        let reason = format!("'{}' is none of the values {}{more}", shown(text), first.join(", "));
+        let hint =
+            "the model knows only the values it was trained with; correct the cell, or leave the row out";
         self.bad_cell(column, row, reason, hint)
+    }
+
+    fn empty_cell(&self, column: &RawColumn, row: usize) -> Error {
+        let hint = "fill it in, leave out rows with empty cells, or count them as a value of their own";
+        self.bad_cell(column, row, "the cell is empty".into(), hint)
     }
 
     /// The classes of the rows, and their names.

@@ -276,7 +276,11 @@ pub enum DataError {
         expected: u64,
     },
     /// A table has no column of this name.
-    #[error("{} has no column '{name}'; its columns are {}", path.display(), known.join(", "))]
+    #[error(
+        "{} has no column '{name}'; its columns are {}\nhint: columns are found by the names in the first line: look \
+         for another spelling, or for a line of names that is missing",
+        path.display(), first_names(known)
+    )]
     NoColumn {
         /// The file.
         path: PathBuf,
@@ -312,4 +316,12 @@ pub enum DataError {
         /// Where the data come from.
         data: String,
     },
+}
+
+/// The first of many names.
+fn first_names(names: &[String]) -> String {
+    let (first, more) = names.split_at(names.len().min(20));
+    let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
+    let short = |name: &String| name.chars().take(60).collect::<String>();
+    format!("{}{more}", first.iter().map(short).collect::<Vec<_>>().join(", "))
 }

@@ -2,6 +2,7 @@
 //!
 //! ```toml
 //! classes = ["cat", "dog"]
+//! columns = ["age", { name = "city", values = ["Lyon", "Oslo"] }]      # of a table, in the model's order
 //!
 //! [preprocessing]
 //! scale = 255                    # x / 255; "1/255" for x * 255
@@ -17,6 +18,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::preprocessing::Preprocessing;
+use crate::data::{Column, ColumnKind};
 use crate::error::{Error, Result};
 
 /// What stands beside a model.
@@ -25,14 +27,43 @@ use crate::error::{Error, Result};
 pub struct Sidecar {
     /// The names of the outputs, in their order.
     pub classes: Vec<String>,
+    /// The columns of the table that it takes, in its order.
+    pub columns: Vec<SidecarColumn>,
     /// What is done to an input before it reaches the model.
     pub preprocessing: Preprocessing,
+}
+
+/// A column as it is written beside a model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged, expecting = "a column is a name, or { name = \"city\", values = [\"Lyon\", \"Oslo\"] }")]
+pub enum SidecarColumn {
+    /// Numbers, under this name.
+    Number(String),
+    /// A category: a feature for each value, in this order.
+    Category {
+        /// Its name.
+        name: String,
+        /// Its values.
+        values: Vec<String>,
+    },
 }
 
 impl Sidecar {
     /// Where it would be for this model.
     pub fn path(model: &Path) -> PathBuf {
         model.with_extension("toml")
+    }
+
+    /// The columns, as data are coded by.
+    pub fn coding(&self) -> Vec<Column> {
+        let column = |column: &SidecarColumn| match column {
+            SidecarColumn::Number(name) => Column { name: name.clone(), kind: ColumnKind::Numeric },
+            SidecarColumn::Category { name, values } => {
+                let kind = ColumnKind::Categorical { values: values.clone() };
+                Column { name: name.clone(), kind }
+            }
+        };
+        self.columns.iter().map(column).collect()
     }
 
     /// Reads the file beside a model; nothing where there is none.
@@ -86,6 +117,7 @@ mod tests {
             ("[preprocessing]\nmaen = [1.0]", "line 2: unknown field `maen`"),
             ("[preprocessing]\nscale = \"half\"", "line 2: 'half' is no scale"),
             ("classes = 3", "line 1: "),
+            ("columns = [3]", "line 1: a column is a name, or { name"),
         ] {
             let error = beside(text).unwrap_err().to_string();
             assert!(error.contains(told) && error.contains("net.toml"), "{error}");

@@ -4,6 +4,7 @@
 //! base64 of quantised values, names as they are. The script writes names as text, never as markup, and the JSON
 //! is written so that nothing in it can end its block: a file called `</script>.png` is just a name.
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use base64::Engine as _;
@@ -11,9 +12,11 @@ use base64::engine::general_purpose::STANDARD;
 use ndarray::ArrayView1;
 use serde::{Deserialize, Serialize};
 
+use super::by_column::ByColumn;
 use super::heat_map::{credit_scales, shown_range};
 use super::steps::{Steps, steps};
 use crate::attribute::{Certificate, Explanation, Frames};
+use crate::data::Column;
 use crate::error::{Error, Result};
 use crate::whole_file::write_whole;
 
@@ -35,6 +38,9 @@ pub struct Report {
     pub shape: Vec<usize>,
     /// The names of the features of a table.
     pub features: Vec<String>,
+    /// The columns of a table, as they were coded: credit of a category is shown as one.
+    #[serde(default)]
+    pub columns: Vec<Column>,
     /// The names of the outputs; numbers where there are none.
     pub classes: Vec<String>,
     /// What was explained.
@@ -80,7 +86,7 @@ struct PageData<'a> {
     title: &'a str,
     facts: &'a [(String, String)],
     shape: &'a [usize],
-    features: &'a [String],
+    features: Vec<String>,
     classes: &'a [String],
     examples: Vec<PageExample<'a>>,
     metrics: Option<&'a ReportTable>,
@@ -89,27 +95,29 @@ struct PageData<'a> {
 #[derive(Serialize)]
 struct PageExample<'a> {
     name: &'a str,
+    /// The level that the input has in each category of a table.
+    levels: Vec<Option<String>>,
     input: Packed,
     /// The values shown as black and as white.
     range: (f64, f64),
-    methods: Vec<PageMethod<'a>>,
+    methods: Vec<PageMethod>,
 }
 
 #[derive(Serialize)]
-struct PageMethod<'a> {
-    certificate: &'a Certificate,
+struct PageMethod {
+    certificate: Certificate,
     values: Packed,
     /// The credit that has the full colour.
     scale: f64,
     errors: Option<Packed>,
     /// What the input was compared with, where it was compared with a population.
     reference: Option<Packed>,
-    frames: Option<PageFrames<'a>>,
+    frames: Option<PageFrames>,
 }
 
 #[derive(Serialize)]
-struct PageFrames<'a> {
-    times: &'a [f64],
+struct PageFrames {
+    times: Vec<f64>,
     scores: Vec<f64>,
     sums: Vec<f64>,
     states: Packed,
@@ -122,15 +130,31 @@ impl Report {
     /// # Errors
     /// If a number is not finite: the page would show nothing in its place.
     pub fn html(&self) -> Result<String> {
+        let by_column = Some(ByColumn::new(&self.columns))
+            .filter(|by| !self.columns.is_empty() && self.shape == [by.features()]);
         let mut examples = Vec::with_capacity(self.examples.len());
         for example in &self.examples {
             let Some((first, _)) = example.explanations.first() else { continue };
-            let all: Vec<&Explanation> = example.explanations.iter().map(|(e, _)| e).collect();
+            let levels = by_column.as_ref().map(|by| by.levels(first.input.view())).unwrap_or_default();
+            let shown: Vec<Cow<(Explanation, Option<Frames>)>> = example
+                .explanations
+                .iter()
+                .map(|one| match &by_column {
+                    None => Cow::Borrowed(one),
+                    Some(by) => {
+                        let frames = one.1.as_ref().map(|frames| by.frames(frames, one.0.input.view()));
+                        Cow::Owned((by.explanation(&one.0), frames))
+                    }
+                })
+                .collect();
+            let all: Vec<&Explanation> = shown.iter().map(|one| &one.0).collect();
             let scales = credit_scales(&all);
-            let pairs = example.explanations.iter().zip(scales);
+            let first = all[0];
+            let pairs = shown.iter().zip(scales);
             let methods = pairs.map(|(e, scale)| page_method(e, scale)).collect::<Result<Vec<_>>>()?;
             examples.push(PageExample {
                 name: &example.name,
+                levels,
                 input: packed(first.input.view(), 2)?,
                 range: shown_range(first.input.view()),
                 methods,
@@ -140,7 +164,7 @@ impl Report {
             title: &self.title,
             facts: &self.facts,
             shape: &self.shape,
-            features: &self.features,
+            features: by_column.as_ref().map_or_else(|| self.features.clone(), ByColumn::names),
             classes: &self.classes,
             examples,
             metrics: self.metrics.as_ref(),
@@ -165,7 +189,7 @@ impl Report {
     }
 }
 
-fn page_method((explanation, frames): &(Explanation, Option<Frames>), scale: f64) -> Result<PageMethod<'_>> {
+fn page_method((explanation, frames): &(Explanation, Option<Frames>), scale: f64) -> Result<PageMethod> {
     let errors = explanation.standard_errors.as_ref().map(|e| packed(e.view(), 2)).transpose()?;
     // A picture needs no more than a screen shows; the numbers of a table are read.
     let bytes = if explanation.shape.len() == 3 { 1 } else { 2 };
@@ -173,7 +197,7 @@ fn page_method((explanation, frames): &(Explanation, Option<Frames>), scale: f64
     let compared = explanation.certificate.comparison.is_some();
     let reference = explanation.reference.as_ref().filter(|_| compared);
     Ok(PageMethod {
-        certificate: &explanation.certificate,
+        certificate: explanation.certificate.clone(),
         values: packed(explanation.values.view(), 2)?,
         scale,
         errors,
@@ -182,12 +206,12 @@ fn page_method((explanation, frames): &(Explanation, Option<Frames>), scale: f64
     })
 }
 
-fn page_frames(frames: &Frames, bytes: u8) -> Result<PageFrames<'_>> {
+fn page_frames(frames: &Frames, bytes: u8) -> Result<PageFrames> {
     let flat = |array: &ndarray::Array2<f64>| {
         packed(ndarray::Array1::from_iter(array.iter().copied()).view(), bytes)
     };
     Ok(PageFrames {
-        times: &frames.times,
+        times: frames.times.to_vec(),
         scores: frames.scores.to_vec(),
         sums: frames.sums.to_vec(),
         states: flat(&frames.states)?,

@@ -27,6 +27,8 @@ impl Report {
         let whole = Report {
             title: self.title.clone(),
             facts: self.facts.clone(),
+            // Columns belong to their features.
+            columns: if self.features.is_empty() { before.columns } else { self.columns.clone() },
             features: names(&self.features, before.features),
             classes: names(&self.classes, before.classes),
             metrics: self.metrics.clone().or(before.metrics),

@@ -79,38 +79,56 @@ impl PlantedShift {
         x
     }
 
-    /// Two independent samples, the second moved.
-    pub fn populations(&self, rows: (usize, usize), seed: u64) -> (Population, Population) {
+    /// Two independent samples; the second before and after it is moved.
+    pub fn samples((n, k): (usize, usize), seed: u64) -> (Array2<f64>, Array2<f64>) {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        let mut sample = |count: usize, moved: bool| {
-            let mut rows = Array2::<f32>::zeros((count, COLUMNS));
-            for mut row in rows.rows_mut() {
-                let x = Self::row(&mut rng);
-                let x = if moved { self.apply(x) } else { x };
-                row.iter_mut().zip(&x).for_each(|(to, from)| *to = *from as f32);
-            }
+        let mut sample = |count: usize| {
+            let mut rows = Array2::zeros((count, COLUMNS));
+            rows.rows_mut().into_iter().for_each(|mut row| row.assign(&Self::row(&mut rng)));
             rows
         };
-        let (a, b) = (sample(rows.0, false), sample(rows.1, true));
-        let population = |name: &str, rows: Array2<f32>| {
-            Population::new(name, Dataset::from_rows(name, &[COLUMNS], rows.view()).unwrap())
-        };
-        (population("before", a).unwrap(), population("after", b).unwrap())
+        (sample(n), sample(k))
+    }
+
+    /// The same rows, moved.
+    pub fn moved(&self, rows: &Array2<f64>) -> Array2<f64> {
+        let mut moved = rows.clone();
+        for mut row in moved.rows_mut() {
+            let there = self.apply(row.to_owned());
+            row.assign(&there);
+        }
+        moved
+    }
+
+    /// Two independent samples, the second moved.
+    pub fn populations(&self, rows: (usize, usize), seed: u64) -> (Population, Population) {
+        let (a, b) = Self::samples(rows, seed);
+        (population("before", &a), population("after", &self.moved(&b)))
     }
 
     /// The credit along the planted moves, over so many rows.
     pub fn truth(&self, rows: usize, seed: u64) -> Array1<f64> {
-        let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        let rule = gauss_legendre(8);
-        let mut credit = Array1::zeros(COLUMNS);
-        for _ in 0..rows {
-            let x = Self::row(&mut rng);
-            let way = &self.apply(x.clone()) - &x;
-            for &(t, weight) in &rule {
-                let (_, gradient) = value_and_gradient((&x + &(t * &way)).view());
-                credit.scaled_add(weight / rows as f64, &(&gradient * &way));
-            }
-        }
-        credit
+        let (still, _) = Self::samples((rows, 0), seed);
+        mean_credit(&still, &self.moved(&still))
     }
+}
+
+/// Rows under a name.
+pub fn population(name: &str, rows: &Array2<f64>) -> Population {
+    let rows = rows.mapv(|v| v as f32);
+    Population::new(name, Dataset::from_rows(name, &[COLUMNS], rows.view()).unwrap()).unwrap()
+}
+
+/// The mean credit along the lines from each row to the one beside it.
+pub fn mean_credit(from: &Array2<f64>, to: &Array2<f64>) -> Array1<f64> {
+    let rule = gauss_legendre(8);
+    let mut credit = Array1::zeros(COLUMNS);
+    for (x, y) in from.rows().into_iter().zip(to.rows()) {
+        let way = &y - &x;
+        for &(t, weight) in &rule {
+            let (_, gradient) = value_and_gradient((&x + &(t * &way)).view());
+            credit.scaled_add(weight / from.nrows() as f64, &(&gradient * &way));
+        }
+    }
+    credit
 }

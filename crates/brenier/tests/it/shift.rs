@@ -1,7 +1,7 @@
 //! Why the mean score moved: against closed forms and planted shifts.
 
 use brenier::ScoreFn;
-use brenier::attribute::{Remark, Shift, ShiftConfig, shift};
+use brenier::attribute::{Remark, Shift, ShiftConfig, Subgroups, shift, shift_by};
 use brenier::data::{Dataset, OpenOptions, Population};
 use brenier::transport::MatchConfig;
 use ndarray::{Array1, Array2, ArrayView1, Axis, array};
@@ -160,6 +160,56 @@ fn categories_are_credited_as_one_column() {
     assert!((column("colour").credit.value - 0.3).abs() < 1e-6);
     assert!((column("colour").moved - 0.3).abs() < 1e-6 && column("colour").mean_difference.is_none());
     assert!(column("size").credit.value.abs() < 1e-6);
+}
+
+#[test]
+fn subgroups_are_matched_by_themselves_and_sum_to_the_change() {
+    let weights = array![2.0, -1.0];
+    let (x, y) = (normal(200, 2, 3), normal(150, 2, 4) + 0.4);
+    let (a, b) = (population("a", &x), population("b", &y));
+    // Groups 0 and 1 change their sizes; group 2 is in the second population only, group 3 in none.
+    let groups = Subgroups {
+        by: "shop".into(),
+        names: ["north", "south", "new", "closed"].map(String::from).to_vec(),
+        from: (0..200).map(|i| usize::from(i % 4 == 0)).collect(),
+        to: (0..150).map(|i| [0, 1, 1, 2, 1][i % 5]).collect(),
+    };
+    let mut heard = Vec::new();
+    let config = ShiftConfig::default();
+    let found =
+        shift_by(&linear(weights.clone()), 0, (&a, &b), &groups, &config, &mut |part| heard.push(part));
+    let found = found.unwrap();
+    let score = |rows: &Array2<f64>, of: &[usize], g: usize| {
+        let chosen: Vec<usize> = (0..of.len()).filter(|&i| of[i] == g).collect();
+        let rows = rows.mapv(|v| f64::from(v as f32)).select(Axis(0), &chosen);
+        (rows.mean_axis(Axis(0)).unwrap(), chosen.len() as f64 / of.len() as f64)
+    };
+    let change = (means(&b) - means(&a)).dot(&weights);
+    assert!((found.whole.change.value - change).abs() < 1e-9);
+    assert!((found.within.value + found.sizes.value - change).abs() < 1e-12);
+    let columns: f64 = found.whole.columns.iter().map(|c| c.credit.value).sum();
+    assert!((columns - found.within.value).abs() < 1e-9 && found.whole.residual < 1e-9);
+    assert_eq!(found.groups.iter().map(|g| g.name.as_str()).collect::<Vec<_>>(), ["north", "south", "new"]);
+    for (g, group) in found.groups[..2].iter().enumerate() {
+        let ((m, p), (n, q)) = (score(&x, &groups.from, g), score(&y, &groups.to, g));
+        let own = group.shift.as_ref().unwrap();
+        for (j, column) in own.columns.iter().enumerate() {
+            assert!((column.credit.value - weights[j] * (n[j] - m[j])).abs() < 1e-9, "{g} {j}");
+        }
+        assert!((group.within.value - 0.5 * (p + q) * (n - m).dot(&weights)).abs() < 1e-9);
+        assert!(own.change.interval.is_some());
+    }
+    let new = &found.groups[2];
+    assert!(new.shift.is_none() && new.share_from == 0.0 && (new.share_to - 0.2).abs() < 1e-12);
+    let told = Remark::OneSided { group: "new".into(), population: "b".into() };
+    assert!(found.whole.remarks.contains(&told), "{:?}", found.whole.remarks);
+    assert!(heard.windows(2).all(|pair| pair[0] <= pair[1]) && (heard.last().unwrap() - 1.0).abs() < 1e-9);
+    // All rows in one group: the shift without groups.
+    let one = Subgroups { names: vec!["all".into()], from: vec![0; 200], to: vec![0; 150], ..groups };
+    let whole = shift(&linear(weights.clone()), 0, &a, &b, &config).unwrap();
+    let same = shift_by(&linear(weights), 0, (&a, &b), &one, &config, &mut |_| {}).unwrap();
+    assert_eq!(same.whole.columns, whole.columns);
+    assert_eq!((same.sizes.value, same.whole.change), (0.0, whole.change));
 }
 
 #[test]

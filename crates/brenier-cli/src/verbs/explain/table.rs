@@ -3,7 +3,9 @@
 use std::fmt::Write;
 
 use anyhow::Result;
-use brenier::{Certificate, Verdict};
+use brenier::data::Column;
+use brenier::report::credit_by_column;
+use brenier::{Certificate, Explanation, Verdict};
 
 /// What is said of one method: a few numbers for each explanation.
 pub(super) struct Summary {
@@ -139,4 +141,33 @@ pub(super) fn by_method(runs: &[Summary]) -> Result<String> {
         writeln!(out, "{:width$}  {count:>8}  {residual:>15}  {gradients:>9.0}  {verdict}", run.method)?;
     }
     Ok(out)
+}
+
+/// Columns of a row that are named, those with the most credit.
+const NAMED: usize = 4;
+
+/// What an explanation says of the columns of its row: `debt = 31.2 -1.20, city = Oslo +0.51`.
+pub(super) fn by_column(columns: &[Column], explanation: &Explanation) -> Option<String> {
+    let mut credit = credit_by_column(columns, explanation);
+    if credit.is_empty() {
+        return None;
+    }
+    credit.sort_by(|a, b| b.credit.abs().total_cmp(&a.credit.abs()));
+    let (first, more) = credit.split_at(credit.len().min(NAMED));
+    let mut parts: Vec<String> =
+        first.iter().map(|c| format!("{} = {} {:+.4}", c.name, c.value, c.credit)).collect();
+    if !more.is_empty() {
+        let rest: f64 = more.iter().map(|c| c.credit).sum();
+        parts.push(format!("{} more {rest:+.4}", more.len()));
+    }
+    let certificate = &explanation.certificate;
+    Some(format!("{:>7}  {}: {}", certificate.example, certificate.method, parts.join(", ")))
+}
+
+/// The credit of columns, a line for each explanation.
+pub(super) fn credit(lines: &[String]) -> String {
+    match lines {
+        [] => String::new(),
+        lines => format!("\ncredit by column, most first\n{}\n", lines.join("\n")),
+    }
 }

@@ -4,8 +4,10 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use anyhow::{Result, bail};
-use brenier::Certificate;
+use brenier::data::Column;
+use brenier::report::ExplanationReader;
 use brenier::runs::explain::{Finished, Folder, Question, Way};
+use brenier::{Certificate, Explanation};
 
 use super::{Explain, LINES, table};
 use crate::output::Format;
@@ -21,14 +23,29 @@ pub(super) struct Work<'a> {
     summaries: Vec<table::Summary>,
     /// Certificates as they are printed.
     json: Vec<String>,
+    /// The columns of a table, and the credit of the first explanations by them.
+    columns: Vec<Column>,
+    credit: Vec<String>,
 }
 
 impl<'a> Work<'a> {
     pub(super) fn new(args: &'a Explain, question: &'a Question<'a>, model: &Loaded) -> Result<Work<'a>> {
         let mut made_from = args.model.made_from(model, &args.settings)?;
         made_from.extend(args.against.in_words());
-        let (summaries, json) = (Vec::new(), Vec::new());
-        Ok(Work { args, question, made_from, stop: StopKey::listen()?, summaries, json })
+        let (summaries, json, columns, credit) = Default::default();
+        Ok(Work { args, question, made_from, stop: StopKey::listen()?, summaries, json, columns, credit })
+    }
+
+    /// The same, for rows of a table with these columns.
+    pub(super) fn with_columns(self, columns: Vec<Column>) -> Work<'a> {
+        Work { columns, ..self }
+    }
+
+    /// Remembers what an explanation says of its columns, of a few.
+    fn remember(&mut self, explanation: &Explanation) {
+        if self.credit.len() < LINES && !self.columns.is_empty() {
+            self.credit.extend(table::by_column(&self.columns, explanation));
+        }
     }
 
     fn folder(&self, folder: &Path) -> Folder {
@@ -50,6 +67,7 @@ impl<'a> Work<'a> {
         let mut summary = table::Summary::new(name.clone(), most_lines);
         let wanted = self.args.format == Format::Json;
         let json = &mut self.json;
+        let (table_of, mut first) = (&self.columns, Vec::new());
         let mut gauge = Gauge::new("explaining", of as u64, 0, PATIENCE);
         let mut took = |certificates: &[Certificate], done: usize| -> ControlFlow<()> {
             summary.add(certificates);
@@ -86,6 +104,8 @@ impl<'a> Work<'a> {
                 true
             }
             None => question.explain(way, 0, &mut |part| {
+                let few = part.explanations.iter().take(LINES.saturating_sub(first.len()));
+                first.extend(few.filter(|_| !table_of.is_empty()).cloned());
                 let certificates: Vec<Certificate> =
                     part.explanations.into_iter().map(|explanation| explanation.certificate).collect();
                 Ok(took(&certificates, part.inputs.end))
@@ -96,7 +116,12 @@ impl<'a> Work<'a> {
                 "stopped before all inputs were explained, and nothing is kept\nhint: with -o DIR a run can be continued"
             );
         }
+        drop(gauge);
         self.summaries.push(summary);
+        if let Some(folder) = folder.filter(|_| !self.columns.is_empty()) {
+            first = ExplanationReader::open(folder)?.take(LINES).collect::<brenier::Result<_>>()?;
+        }
+        first.iter().for_each(|explanation| self.remember(explanation));
         Ok(())
     }
 
@@ -108,7 +133,7 @@ impl<'a> Work<'a> {
                 "{}\na certificate for each explanation is in explanations.jsonl, and in the report\n",
                 table::by_method(&self.summaries)?
             ),
-            Format::Text => table::text(&self.summaries, classes)?,
+            Format::Text => table::text(&self.summaries, classes)? + &table::credit(&self.credit),
             Format::Json => format!("[{}]\n", self.json.join(",")),
         })
     }

@@ -14,7 +14,7 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
-use super::ColumnOf;
+use super::rows::ColumnOf;
 
 pub(super) struct Movement {
     pub(super) distance: f64,

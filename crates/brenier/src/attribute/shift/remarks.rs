@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::Shift;
+use super::rows::Rows;
 
 /// Rows below which the method was not tested.
 const TESTED_ROWS: usize = 300;
@@ -48,6 +49,25 @@ pub enum Remark {
         /// Its name.
         column: String,
     },
+    /// Columns that never vary.
+    Constant {
+        /// Their names.
+        columns: Vec<String>,
+    },
+    /// A table with more features than rows.
+    ManyColumns {
+        /// Features of a row.
+        features: usize,
+        /// Of the smaller population.
+        rows: usize,
+    },
+    /// A subgroup that only one of the populations has.
+    OneSided {
+        /// The subgroup.
+        group: String,
+        /// The population that has it.
+        population: String,
+    },
     /// The integration left a part of the change.
     OutOfBalance {
         /// `|credit_sum - change| / |change|`.
@@ -82,6 +102,24 @@ impl fmt::Display for Remark {
                 "the populations do not overlap in column '{column}': between them the model is asked about rows that \
                  neither has"
             ),
+            Remark::Constant { columns } => {
+                let (first, more) = columns.split_at(columns.len().min(5));
+                let names: Vec<String> = first.iter().map(|name| format!("'{name}'")).collect();
+                let more = match more.len() {
+                    0 => String::new(),
+                    count => format!(" and {count} more"),
+                };
+                write!(f, "no row differs from another in {}{more}: no credit goes there", names.join(", "))
+            }
+            Remark::ManyColumns { features, rows } => write!(
+                f,
+                "there are more features ({features}) than rows ({rows}): matched rows are far apart, and credit leaks \
+                 into columns that did not move"
+            ),
+            Remark::OneSided { group, population } => write!(
+                f,
+                "only '{population}' has rows of '{group}': they count as a change of the groups' sizes"
+            ),
             Remark::OutOfBalance { relative_residual } => write!(
                 f,
                 "credit misses the change by {:.2} %: tighten the tolerance of the integration",
@@ -91,8 +129,27 @@ impl fmt::Display for Remark {
     }
 }
 
-pub(super) fn remarks(shift: &Shift, same: bool, apart: Option<String>) -> Vec<Remark> {
-    if same {
+/// What the rows themselves say.
+pub(super) struct Findings {
+    same: bool,
+    apart: Option<String>,
+    constant: Vec<String>,
+    /// Features and rows, of a table with more of the first.
+    wide: Option<(usize, usize)>,
+}
+
+impl Findings {
+    pub(super) fn of(rows: &Rows, same: bool, shape: &[usize]) -> Self {
+        let (features, least) = (rows.a.ncols(), rows.a.nrows().min(rows.b.nrows()));
+        let wide = (shape.len() == 1 && features > least).then_some((features, least));
+        // Pixels at the border of an image hardly ever vary, and nobody wonders.
+        let constant = if shape.len() == 1 { rows.constant() } else { Vec::new() };
+        Self { same, apart: rows.apart(), constant, wide }
+    }
+}
+
+pub(super) fn remarks(shift: &Shift, findings: Findings) -> Vec<Remark> {
+    if findings.same {
         return vec![Remark::Same];
     }
     let mut remarks = Vec::new();
@@ -114,6 +171,10 @@ pub(super) fn remarks(shift: &Shift, same: bool, apart: Option<String>) -> Vec<R
     if shift.residual > BALANCE * change.max(0.1 * sizes) {
         remarks.push(Remark::OutOfBalance { relative_residual: shift.residual / change });
     }
-    remarks.extend(apart.map(|column| Remark::Apart { column }));
+    remarks.extend(findings.apart.map(|column| Remark::Apart { column }));
+    if !findings.constant.is_empty() {
+        remarks.push(Remark::Constant { columns: findings.constant });
+    }
+    remarks.extend(findings.wide.map(|(features, rows)| Remark::ManyColumns { features, rows }));
     remarks
 }

@@ -87,7 +87,7 @@
 
   // Bars with error bars, largest first.
   const largestFirst = (values) => [...values.keys()].sort((a, b) => Math.abs(values[b]) - Math.abs(values[a])).slice(0, 20);
-  const bars = (values, errors, input, label, order = largestFirst(values), scale = 0) => {
+  const bars = (values, errors, input, label, order = largestFirst(values), scale = 0, levels = []) => {
     const most = Math.max(...order.map((i) => Math.abs(values[i]) + (errors ? errors[i] : 0)), scale, 1e-300);
     const line = 22;
     const svg = draw("svg", { viewBox: `0 0 460 ${line * order.length + 8}`, width: 460, class: "bars", role: "img" });
@@ -96,7 +96,7 @@
       const y = row * line + 4;
       const size = (v) => (120 * v) / most;
       const name = report.features[feature] === undefined ? `feature ${feature}` : report.features[feature];
-      const text = `${name} = ${short(input[feature])}`;
+      const text = `${name} = ${levels[feature] || short(input[feature])}`;
       svg.append(draw("text", { x: 0, y: y + 14 }, text.length > 26 ? `${text.slice(0, 25)}…` : text));
       const width = Math.abs(size(values[feature]));
       const left = values[feature] < 0 ? 310 - width : 310;
@@ -232,7 +232,7 @@
         row.append(make("figure", {}, picture, caption));
       } else {
         const errors = method.errors ? unpack(method.errors) : null;
-        row.append(make("figure", {}, bars(maps[i], errors, input, method.certificate.method), caption));
+        row.append(make("figure", {}, bars(maps[i], errors, input, method.certificate.method, undefined, 0, example.levels), caption));
       }
     });
     const whole = make("div", { class: "part" }, heading);

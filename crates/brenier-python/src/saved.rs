@@ -1,0 +1,60 @@
+//! Explanations in files, and as pictures.
+
+use std::path::PathBuf;
+
+use brenier::report::{self, HeatMapGround};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::arrays::Rows;
+use crate::errors::{Answer, OrRaise};
+use crate::explain::{Found, gathered, rebuilt, scale_of};
+
+/// Writes `explanations.npz` and `explanations.jsonl` into a folder.
+#[pyfunction]
+#[pyo3(signature = (folder, shape, values, inputs, references, standard_errors, certificates))]
+#[allow(clippy::too_many_arguments)]
+pub(crate) fn save(
+    py: Python,
+    folder: PathBuf,
+    shape: Vec<usize>,
+    values: Rows,
+    inputs: Rows,
+    references: Option<Rows>,
+    standard_errors: Option<Rows>,
+    certificates: &str,
+) -> Answer<()> {
+    let all = rebuilt(
+        py,
+        &shape,
+        (values.as_array(), inputs.as_array()),
+        references.as_ref().map(|rows| rows.as_array()),
+        standard_errors.as_ref().map(|rows| rows.as_array()),
+        certificates,
+    )?;
+    py.detach(|| report::save_explanations(&folder, &all)).or_raise(py)
+}
+
+/// Reads them again, with the shape of one.
+#[pyfunction]
+pub(crate) fn load(py: Python<'_>, folder: PathBuf) -> Answer<(Vec<usize>, Found<'_>)> {
+    let all = py.detach(|| report::load_explanations(&folder)).or_raise(py)?;
+    let shape = all.first().map_or(Vec::new(), |explanation| explanation.shape.clone());
+    let features = shape.iter().product();
+    Ok((shape, gathered(py, all, features)?))
+}
+
+/// The heat map of one explanation of an image, as a PNG.
+#[pyfunction]
+pub(crate) fn heat_map<'py>(
+    py: Python<'py>,
+    shape: Vec<usize>,
+    values: Rows<'py>,
+    inputs: Rows<'py>,
+    certificate: &str,
+) -> Answer<Bound<'py, PyBytes>> {
+    let all = rebuilt(py, &shape, (values.as_array(), inputs.as_array()), None, None, certificate)?;
+    let pictures = all.iter().map(|e| report::heat_map(e, scale_of(e), HeatMapGround::Input));
+    let picture = pictures.last().transpose().or_raise(py)?;
+    Ok(PyBytes::new(py, &picture.unwrap_or_default()))
+}

@@ -132,7 +132,7 @@ impl Flow {
         &self,
         py: Python<'py>,
         rows: Rows<'py>,
-        (from, to): (f64, f64),
+        times: (f64, f64),
         tolerance: f64,
         normal: bool,
     ) -> Answer<Bound<'py, PyArray2<f64>>> {
@@ -145,7 +145,7 @@ impl Flow {
         let watch = Watch::new();
         let found = py.detach(|| {
             let field = WatchedField { field: flow, watch: &watch };
-            flow_ends(&field, rows.view(), from, to, &Solver::adaptive(tolerance))
+            flow_ends(&field, rows.view(), times.0, times.1, &Solver::adaptive(tolerance))
         });
         Ok(watch.answer(py, found)?.into_pyarray(py))
     }

@@ -6,8 +6,6 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from . import _internal, _settings
 from ._explain import _flows
 from ._inputs import given, rows
@@ -44,14 +42,8 @@ class MetricTable:
 
 
 def _mean(cell: Any) -> float | None:
-    if isinstance(cell, dict):
-        for key in ("mean", "summary", "Summary", "scored"):
-            if key in cell:
-                return _mean(cell[key]) if isinstance(cell[key], dict) else cell[key]
-        for value in cell.values():
-            if isinstance(value, dict) and "mean" in value:
-                return float(value["mean"])
-    return None
+    """The mean of a cell; a cell that is a sentence says why there is none."""
+    return float(cell["mean"]) if isinstance(cell, dict) else None
 
 
 def evaluate(
@@ -78,7 +70,7 @@ def evaluate(
     flows = _flows(flow, shape)
     made, given_rows = [], None
     for name in methods:
-        uses = next((m["arguments"] for m in _internal.methods() if m["name"] == name), [])
+        uses: list[str] = next((m["arguments"] for m in _internal.methods() if m["name"] == name), [])
         arguments = {k: v for k, v in dict(baseline=baseline, tolerance=tolerance).items() if k in uses}
         text, found = _settings.method(name, {**arguments, "seed": seed}, flow=False, background=False)
         made.append(text)

@@ -96,5 +96,7 @@ def shift(
     return Shift(json.loads(text), remarks)
 
 
-_INTEGRAL: dict[str, Any] = {"micro_batch": 256}
+_INTEGRAL: dict[str, Any] = {
+    "micro_batch": 256, "limits": {"residual": 0.05, "round_trip": 0.01, "reference_deviation": 4.0},
+}
 _MATCHING: dict[str, Any] = {}

@@ -110,3 +110,13 @@ def test_the_trapezoid_is_right() -> None:
     x = torch.tensor([[2.0, 3.0]])
     found = ours.IntegratedGradients(lambda v: v.sum(dim=1)).attribute(x, method="riemann_trapezoid", n_steps=5)
     torch.testing.assert_close(found, x, atol=1e-6, rtol=0)
+
+
+def test_quantus_gets_exactly_an_array_and_new_weights() -> None:
+    from brenier.quantus import explain_func
+
+    module, x = net().eval(), images().numpy()
+    first = explain_func(module, x, np.array([0, 1]), method="gradient", device="cpu")
+    assert type(first) is np.ndarray and first.shape == x.shape
+    module[4].weight.data.mul_(3.0)
+    np.testing.assert_allclose(explain_func(module, x, np.array([0, 1]), method="gradient"), 3 * first, atol=1e-6)

@@ -51,10 +51,8 @@ class Saliency(Attribution):
     """The gradient, or its absolute value."""
 
     def attribute(
-        self, inputs: Inputs, target: Any = None, abs: bool = True, additional_forward_args: Any = None,
-        grad_kwargs: dict[str, Any] | None = None,
+        self, inputs: Inputs, target: Any = None, abs: bool = True, additional_forward_args: Any = None
     ) -> Any:
-        _refuse(grad_kwargs=grad_kwargs)
         asked = self._ask(inputs, additional_forward_args)
         found = asked.explain({"method": "gradient"}, asked.targets(target))
         return asked.split(np.abs(found) if abs else found)
@@ -67,11 +65,7 @@ class InputXGradient(Attribution):
     def multiplies_by_inputs(self) -> bool:
         return True
 
-    def attribute(
-        self, inputs: Inputs, target: Any = None, additional_forward_args: Any = None,
-        grad_kwargs: dict[str, Any] | None = None,
-    ) -> Any:
-        _refuse(grad_kwargs=grad_kwargs)
+    def attribute(self, inputs: Inputs, target: Any = None, additional_forward_args: Any = None) -> Any:
         asked = self._ask(inputs, additional_forward_args)
         return asked.split(asked.explain({"method": "gradient-input"}, asked.targets(target)))
 
@@ -187,7 +181,8 @@ class DeepLift(Attribution):
         self, inputs: Inputs, baselines: Any = None, target: Any = None, additional_forward_args: Any = None,
         return_convergence_delta: bool = False, custom_attribution_func: Any = None,
     ) -> Any:
-        _refuse(custom_attribution_func=custom_attribution_func)
+        if custom_attribution_func is not None:
+            raise MethodError("custom_attribution_func is not there\nhint: leave it out, or use captum for this call")
         asked = self._ask(inputs, additional_forward_args)
         rows, targets = asked.baselines(baselines), asked.targets(target)
         credit = asked.explain({"method": "deeplift", "baseline": {"baseline": "given"}}, targets, rows)
@@ -347,8 +342,3 @@ class NoiseTunnel:
             made["baselines"] = tuple(map(drawn, given)) if isinstance(given, tuple) else drawn(given)
         return made
 
-
-def _refuse(**given: Any) -> None:
-    for name, value in given.items():
-        if value is not None:
-            raise MethodError(f"{name} is not there: no autograd graph is kept\nhint: leave it out, or use captum for this call")

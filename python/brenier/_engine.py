@@ -7,9 +7,17 @@ import os
 from pathlib import Path
 from typing import Any
 
+from .exceptions import SettingError
+
+ENGINES = ("rten", "ort")
+
 
 def engine(kind: str, workers: int | None, provider: str, check: bool) -> dict[str, Any]:
     """The configuration of an engine: ``rten`` (built in) or ``ort`` (ONNX Runtime)."""
+    if kind not in ENGINES:
+        raise SettingError(f"there is no engine {kind!r}\nhint: choose one of {', '.join(ENGINES)}")
+    if workers is not None and workers < 1:
+        raise SettingError(f"workers is {workers}\nhint: give at least 1, or leave it out for one for every core")
     found: dict[str, Any] = {"kind": kind, "provider": provider, "unchecked": not check}
     if workers is not None:
         found["workers"] = workers

@@ -96,7 +96,7 @@ def rows(x: Given, shape: tuple[int, ...], what: str = "the input") -> Rows:
         else:
             hint = f"give an array of shape [examples, {', '.join(map(str, shape))}]"
         raise ShapeError(f"{what} has shape {found}, but the model takes {('N', *shape)}\nhint: {hint}")
-    flat = array.reshape(array.shape[0], -1)
+    flat = array.reshape(array.shape[0], int(np.prod(shape)))
     if not np.isfinite(flat).all():
         row, feature = (int(i) for i in np.argwhere(~np.isfinite(flat))[0])
         name = x.columns[feature] if x.columns else (

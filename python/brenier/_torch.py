@@ -22,29 +22,25 @@ LOG = logging.getLogger("brenier")
 def weights_key(module: Any) -> str:
     """A fingerprint of all weights and buffers: of their contents, because a module keeps its identity when its weights
     change."""
+    import torch
+
     key = hashlib.sha256(repr(type(module)).encode())
     for name, value in module.state_dict().items():
         key.update(name.encode())
         if hasattr(value, "detach"):
             array = value.detach().cpu().contiguous()
             key.update(str((array.dtype, tuple(array.shape))).encode())
-            key.update(array.flatten().view(_bytes_of(array)).numpy().tobytes() if array.numel() else b"")
+            key.update(array.flatten().view(torch.uint8).numpy().tobytes() if array.numel() else b"")
         else:
             key.update(repr(value).encode())
     return key.hexdigest()
 
 
-def _bytes_of(_array: Any) -> Any:
-    import torch
-
-    return torch.uint8
-
-
 @contextlib.contextmanager
-def eval_mode(module: Any) -> Iterator[None]:
+def eval_mode(module: Any, warn: bool = True) -> Iterator[None]:
     """The module in eval mode, and afterwards every part of it in its own mode again."""
     modes = [(part, part.training) for part in module.modules()]
-    if any(mode for _, mode in modes):
+    if warn and any(mode for _, mode in modes):
         warnings.warn(
             "the module is in training mode; brenier explains it in eval mode, without dropout and with the running means of "
             "its batch normalisations",
@@ -65,23 +61,31 @@ def exported(module: Any, example: Any, output_names: list[str] | None = None) -
     names = output_names or ["scores"]
     axes = {"x": {0: "batch"}, **{name: {0: "batch"} for name in names}}
     file = io.BytesIO()
-    with warnings.catch_warnings(), torch.no_grad(), contextlib.redirect_stdout(io.StringIO()):
-        warnings.simplefilter("ignore")
-        torch.onnx.export(
-            module, (example,), file, input_names=["x"], output_names=names, dynamic_axes=axes, opset_version=17,
-            dynamo=False,
-        )
+    # The exporter prints what it cannot do, and attention has a shortcut for inference that it does not know.
+    quiet = contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO())
+    shortcut = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        with warnings.catch_warnings(), torch.no_grad(), quiet[0], quiet[1]:
+            warnings.simplefilter("ignore")
+            torch.onnx.export(
+                module, (example,), file, input_names=["x"], output_names=names, dynamic_axes=axes, opset_version=17,
+                dynamo=False,
+            )
+    finally:
+        torch.backends.mha.set_fastpath_enabled(shortcut)
     return file.getvalue()
 
 
-def like(module: Any, array: Any) -> Any:
-    """An array as a tensor of the module's type, on its device."""
+def like(module: Any, array: Any, example: Any = None) -> Any:
+    """An array as a tensor of the module's type, on its device; of the example's where the module has no weights."""
     import torch
 
-    first = next((p for p in module.parameters() if p.is_floating_point()), None)
-    kind = torch.float32 if first is None else first.dtype
-    where = torch.device("cpu") if first is None else first.device
-    return torch.as_tensor(np.asarray(array), dtype=kind, device=where)
+    weights = module.parameters() if isinstance(module, torch.nn.Module) else iter(())
+    first = next((p for p in weights if p.is_floating_point()), example)
+    if first is None or not first.is_floating_point():
+        return torch.as_tensor(np.asarray(array), dtype=torch.float32, device=None if first is None else first.device)
+    return torch.as_tensor(np.asarray(array), dtype=first.dtype, device=first.device)
 
 
 def native(module: Any, example: Any, options: str) -> tuple[_internal.Model, list[str]]:
@@ -101,7 +105,7 @@ def native(module: Any, example: Any, options: str) -> tuple[_internal.Model, li
     return fallback(module, tuple(np.shape(example)[1:])), [notice]
 
 
-def fallback(module: Any, shape: tuple[int, ...]) -> _internal.Model:
+def fallback(module: Any, shape: tuple[int, ...], example: Any = None) -> _internal.Model:
     """The module asked as it is: scores by a forward pass, gradients by autograd."""
     import torch
 
@@ -110,12 +114,12 @@ def fallback(module: Any, shape: tuple[int, ...]) -> _internal.Model:
         return out.reshape(out.shape[0], -1) if out.ndim != 1 else out[:, None]
 
     def scores(x: Any) -> Any:
-        with _quiet_eval(module), torch.no_grad():
-            return forward(like(module, x)).double().cpu().numpy()
+        with _in_eval(module), torch.no_grad():
+            return forward(like(module, x, example)).double().cpu().numpy()
 
     def gradients(x: Any, targets: Any) -> Any:
-        with _quiet_eval(module), torch.enable_grad():
-            batch = like(module, x).requires_grad_()
+        with _in_eval(module), torch.enable_grad():
+            batch = like(module, x, example).requires_grad_()
             found = forward(batch)
             chosen = found.gather(1, torch.as_tensor(targets, device=found.device)[:, None])
             (gradient,) = torch.autograd.grad(chosen.sum(), batch)
@@ -124,12 +128,5 @@ def fallback(module: Any, shape: tuple[int, ...]) -> _internal.Model:
     return _internal.Model.from_functions(shape, scores, gradients)
 
 
-@contextlib.contextmanager
-def _quiet_eval(module: Any) -> Iterator[None]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        if hasattr(module, "modules"):
-            with eval_mode(module):
-                yield
-        else:
-            yield
+def _in_eval(module: Any) -> contextlib.AbstractContextManager[None]:
+    return eval_mode(module, warn=False) if hasattr(module, "modules") else contextlib.nullcontext()

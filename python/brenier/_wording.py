@@ -17,6 +17,7 @@ _WORDS: dict[str, str] = {
     "--layer": "layer=",
     "--method ddim": "method='ddim'",
     "--method": "method=",
+    "(--model)": "(the model)",
     "--metric-steps": "steps=",
     "--reference": "reference=",
     "--scale 255": "preprocessing={'scale': 255}",

@@ -26,14 +26,14 @@ LIMIT = 1e-4
 
 
 class Cnn(nn.Module):
-    def __init__(self) -> None:
+    def __init__(self, pool: Any = nn.MaxPool2d) -> None:
         super().__init__()
         self.first, self.second = nn.Conv2d(3, 6, 3, padding=1), nn.Conv2d(6, 8, 3)
-        self.relu1, self.relu2, self.pool, self.flat = nn.ReLU(), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten()
+        self.relu1, self.relu2, self.pool = nn.ReLU(), nn.ReLU(), pool(2)
         self.last = nn.Linear(8 * 9, 4)
 
     def forward(self, x: Any) -> Any:
-        return self.last(self.flat(self.pool(self.relu2(self.second(self.relu1(self.first(x)))))))
+        return self.last(torch.flatten(self.pool(self.relu2(self.second(self.relu1(self.first(x))))), 1))
 
 
 class Vit(nn.Module):
@@ -112,6 +112,7 @@ def calls(model: Any, x: Any, start: Any, extra: dict[str, Any], name: str) -> d
     gradient, text = name != "text", name == "text"
     window = (3, 2, 2) if image else (2,)
     linear = nn.Linear(5, 4).eval()
+    deep = Cnn(nn.AvgPool2d).eval() if name == "CNN" else model
     row = torch.rand(2, 5)
     found: dict[str, Callable[[Any], Any] | None] = {
         "Saliency": (lambda p: p.Saliency(model).attribute(x, **whole)) if gradient else None,
@@ -133,7 +134,8 @@ def calls(model: Any, x: Any, start: Any, extra: dict[str, Any], name: str) -> d
                 x, nt_type="vargrad", nt_samples=4, stdevs=0.2, baselines=start, **whole))
             if gradient else None
         ),
-        "DeepLift": (lambda p: p.DeepLift(model).attribute(x, start, **whole)) if name in ("CNN", "MLP") else None,
+        # With a max-pool, Captum's DeepLift does not sum to the score's change; ours does. Here with mean-pools.
+        "DeepLift": (lambda p: p.DeepLift(deep).attribute(x, start, **whole)) if name in ("CNN", "MLP") else None,
         "LRP": (lambda p: p.LRP(model).attribute(x, target=target)) if name in ("CNN", "MLP") else None,
         "GuidedBackprop": (lambda p: p.GuidedBackprop(model).attribute(x, target)) if name in ("CNN", "MLP") else None,
         "Deconvolution": (lambda p: p.Deconvolution(model).attribute(x, target)) if name in ("CNN", "MLP") else None,

@@ -181,7 +181,7 @@ class Asked:
             kind = self.inputs[0].dtype if self.inputs[0].dtype.is_floating_point else torch.float32
             batch = torch.as_tensor(self.rows[:1], dtype=kind, device=where)
             if isinstance(self.function, torch.nn.Module):
-                with eval_mode(self.function):
+                with eval_mode(self.function, warn=False):
                     out = flat(batch)
             else:
                 out = flat(batch)
@@ -227,7 +227,7 @@ class Opened:
         flat: Any = self.function if asked.single else Flat(self.function, asked.shapes, asked.kinds, asked.rest)
         shape = asked.shapes[0] if asked.single else (asked.rows.shape[1],)
         if not isinstance(self.function, torch.nn.Module) or asked.key is None:
-            return fallback(flat, shape)
+            return fallback(flat, shape, asked.inputs[0])
         options = json.dumps({"keep_final_activation": True})
         with eval_mode(self.function):
             try:
@@ -238,7 +238,7 @@ class Opened:
                 LOG.warning("torch itself computes scores and gradients: %s", str(error).split("\n")[0])
             except Exception as error:  # the exporter raises anything
                 LOG.warning("torch itself computes scores and gradients: the export failed (%s)", type(error).__name__)
-        return fallback(flat, shape)
+        return fallback(flat, shape, asked.inputs[0])
 
     def __getstate__(self) -> dict[str, Any]:
         return {"function": self.function, "_kept": {}}

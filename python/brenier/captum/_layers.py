@@ -150,7 +150,7 @@ class LayerIntegratedGradients(Attribution):
         kept: list[Any] = []
         handle = self.layer.register_forward_hook(lambda _m, _i, out: kept.append(out))
         try:
-            with eval_mode(self.forward_func), torch.no_grad():
+            with eval_mode(self.forward_func, warn=False), torch.no_grad():
                 self.forward_func(*inputs, *rest)
         finally:
             handle.remove()

@@ -7,6 +7,11 @@ from typing import Any, Final, TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
+__all__ = [
+    "Flow", "Model", "VERSION", "evaluate", "explain", "heat_map", "inspect", "load", "method", "methods", "metrics", "save",
+    "shift",
+]
+
 _Rows: TypeAlias = NDArray[np.float64]
 _Path: TypeAlias = str | PathLike[str]
 _Found: TypeAlias = tuple[_Rows, _Rows, _Rows | None, _Rows | None, str]

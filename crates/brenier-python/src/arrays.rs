@@ -11,11 +11,17 @@ pub(crate) type Rows<'py> = PyReadonlyArray2<'py, f64>;
 
 /// A copy that outlives the interpreter's lock.
 pub(crate) fn owned(rows: &Rows) -> Array2<f64> {
-    rows.as_array().to_owned()
+    let rows = rows.as_array();
+    // NumPy's strides of an array without rows are not those that ndarray copies.
+    if rows.is_empty() { Array2::zeros(rows.raw_dim()) } else { rows.to_owned() }
 }
 
 /// Flat rows in the shape of an example.
-pub(crate) fn folded<'py>(py: Python<'py>, rows: Array2<f64>, shape: &[usize]) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
+pub(crate) fn folded<'py>(
+    py: Python<'py>,
+    rows: Array2<f64>,
+    shape: &[usize],
+) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
     let whole: Vec<usize> = std::iter::once(rows.nrows()).chain(shape.iter().copied()).collect();
     let found = rows.shape().to_vec();
     let folded: Result<ArrayD<f64>, _> = rows.into_shape_with_order(IxDyn(&whole));

@@ -63,10 +63,13 @@ fn class(error: &Error) -> &'static str {
         | Error::TooFewCoalitions { .. }
         | Error::NeverPresent { .. } => "MethodError",
         Error::UnknownMetric { .. } | Error::Metric { .. } => "MetricError",
-        Error::Setting { .. } | Error::Zero { .. } | Error::UnknownChoice { .. } | Error::NoErrorEstimate { .. } => {
-            "SettingError"
+        Error::Setting { .. }
+        | Error::Zero { .. }
+        | Error::UnknownChoice { .. }
+        | Error::NoErrorEstimate { .. } => "SettingError",
+        Error::Read { .. } | Error::Write { .. } | Error::NoExplanations { .. } | Error::Exists { .. } => {
+            "FileError"
         }
-        Error::Read { .. } | Error::Write { .. } | Error::NoExplanations { .. } | Error::Exists { .. } => "FileError",
         Error::ElementType { .. }
         | Error::EngineLoad { .. }
         | Error::EngineDisagrees { .. }

@@ -69,7 +69,7 @@ pub(crate) fn evaluate<'py>(
     let methods = methods.iter().map(|method| read(py, method)).collect::<Answer<Vec<Method>>>()?;
     let loaded = model.load(py, methods.iter().any(Method::needs_gradients))?;
     let (rows, baselines) = (owned(&rows), baselines.as_ref().map(owned));
-    let data = background.map(|rows| dataset("background", loaded.shape(), rows.as_array(), None));
+    let data = background.map(|rows| dataset("background", loaded.shape(), owned(&rows).view(), None));
     let data = data.transpose().or_raise(py)?;
     for flow in &flows {
         flow.get().expect_like(loaded.shape(), rows.view()).or_raise(py)?;

@@ -44,7 +44,7 @@ pub(crate) fn explain<'py>(
     let method = read(py, method)?;
     let loaded = model.load(py, method.needs_gradients())?;
     let (rows, baselines) = (owned(&rows), baselines.as_ref().map(owned));
-    let data = background.map(|rows| dataset("background", loaded.shape(), rows.as_array(), None));
+    let data = background.map(|rows| dataset("background", loaded.shape(), owned(&rows).view(), None));
     let data = data.transpose().or_raise(py)?;
     let mut provenance = model.provenance(&loaded);
     let hashes: Vec<&str> = flows.iter().map(|flow| flow.get().hash.as_str()).collect();
@@ -136,7 +136,8 @@ pub(crate) fn rebuilt(
     standard_errors: Option<ArrayView2<f64>>,
     certificates: &str,
 ) -> Answer<Vec<Explanation>> {
-    let wrong = |reason: String| raise(py, "DataError", &format!("the certificates cannot be read: {reason}"));
+    let wrong =
+        |reason: String| raise(py, "DataError", &format!("the certificates cannot be read: {reason}"));
     let lines: Vec<&str> = certificates.lines().collect();
     if lines.len() != values.nrows() || inputs.shape() != values.shape() {
         return Err(wrong(format!("there are {} for {} explanations", lines.len(), values.nrows())));

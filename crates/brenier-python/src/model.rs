@@ -11,7 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use brenier::engine::EngineConfig;
 use brenier::runs::explain::{Outputs, Provenance};
 use brenier::{
-    Error, Inspection, OnnxPredictor, PredictorConfig, Preprocessing, Score, Sidecar, ValuePredictor, fingerprint,
+    Error, Inspection, OnnxPredictor, PredictorConfig, Preprocessing, Score, Sidecar, ValuePredictor,
+    fingerprint,
 };
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArray4};
 use pyo3::prelude::*;
@@ -142,9 +143,7 @@ impl Loaded {
         work: impl FnOnce(&dyn Score, &dyn Outputs) -> brenier::Result<T>,
     ) -> brenier::Result<T> {
         match self {
-            Loaded::Gradients(model) => {
-                work(&WatchedScore::new(model.as_ref(), watch), model.values_only())
-            }
+            Loaded::Gradients(model) => work(&WatchedScore::new(model.as_ref(), watch), model.values_only()),
             Loaded::Values(model) => work(&WatchedScore::new(model.as_ref(), watch), model.as_ref()),
             Loaded::Function(function) => {
                 let called = Called { function, watch };
@@ -286,8 +285,7 @@ impl Model {
         targets: Vec<usize>,
     ) -> Answer<(Bound<'py, PyArray1<f64>>, Bound<'py, PyArray2<f64>>)> {
         let (loaded, rows, watch) = (self.load(py, true)?, owned(&rows), Watch::new());
-        let found =
-            py.detach(|| loaded.during(&watch, |score, _| score.gradients(rows.view(), &targets)));
+        let found = py.detach(|| loaded.during(&watch, |score, _| score.gradients(rows.view(), &targets)));
         let (values, gradients) = watch.answer(py, found)?;
         Ok((values.into_pyarray(py), gradients.into_pyarray(py)))
     }
@@ -303,10 +301,16 @@ impl Model {
     ) -> Answer<(Bound<'py, PyArray4<f64>>, Bound<'py, PyArray4<f64>>)> {
         let loaded = self.load(py, true)?;
         let Some(model) = loaded.with_gradients() else {
-            return Err(raise(py, "MethodError", "a function has no layers to look at\nhint: explain an ONNX model"));
+            return Err(raise(
+                py,
+                "MethodError",
+                "a function has no layers to look at\nhint: explain an ONNX model",
+            ));
         };
         let rows = owned(&rows);
-        let found = py.detach(|| model.layer(Some(name))?.values_and_gradients(rows.view(), &targets)).or_raise(py)?;
+        let found = py
+            .detach(|| model.layer(Some(name))?.values_and_gradients(rows.view(), &targets))
+            .or_raise(py)?;
         Ok((found.activations.into_pyarray(py), found.gradients.into_pyarray(py)))
     }
 }

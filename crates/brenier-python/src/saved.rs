@@ -6,7 +6,7 @@ use brenier::report::{self, HeatMapGround};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::arrays::Rows;
+use crate::arrays::{Rows, owned};
 use crate::errors::{Answer, OrRaise};
 use crate::explain::{Found, gathered, rebuilt, scale_of};
 
@@ -24,12 +24,13 @@ pub(crate) fn save(
     standard_errors: Option<Rows>,
     certificates: &str,
 ) -> Answer<()> {
+    let (references, standard_errors) = (references.as_ref().map(owned), standard_errors.as_ref().map(owned));
     let all = rebuilt(
         py,
         &shape,
-        (values.as_array(), inputs.as_array()),
-        references.as_ref().map(|rows| rows.as_array()),
-        standard_errors.as_ref().map(|rows| rows.as_array()),
+        (owned(&values).view(), owned(&inputs).view()),
+        references.as_ref().map(|rows| rows.view()),
+        standard_errors.as_ref().map(|rows| rows.view()),
         certificates,
     )?;
     py.detach(|| report::save_explanations(&folder, &all)).or_raise(py)
@@ -53,7 +54,7 @@ pub(crate) fn heat_map<'py>(
     inputs: Rows<'py>,
     certificate: &str,
 ) -> Answer<Bound<'py, PyBytes>> {
-    let all = rebuilt(py, &shape, (values.as_array(), inputs.as_array()), None, None, certificate)?;
+    let all = rebuilt(py, &shape, (owned(&values).view(), owned(&inputs).view()), None, None, certificate)?;
     let pictures = all.iter().map(|e| report::heat_map(e, scale_of(e), HeatMapGround::Input));
     let picture = pictures.last().transpose().or_raise(py)?;
     Ok(PyBytes::new(py, &picture.unwrap_or_default()))

@@ -142,6 +142,8 @@ def test_explanations_are_indexed_joined_saved_and_pickled(smooth: Fixture, tmp_
     found = brenier.explain(model, data["inputs"], feature_names=list("uvwxyz"), baseline=data["baselines"])
     assert found[0] + found[1] == found
     assert found[[True, False]] == found[0] == found[:1]
+    drawn = brenier.explain(model, data["inputs"], "smoothgrad")
+    assert drawn[0] + drawn[1] == drawn and drawn[1].standard_errors is not None
     assert len(list(found)) == 2 and np.asarray(found).shape == (2, 6)
     assert pickle.loads(pickle.dumps(found)) == found
     found.save(tmp_path / "out")

@@ -51,14 +51,21 @@ def test_new_weights_of_the_same_module_are_followed() -> None:
 
 
 class Unexportable(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.drop = nn.Dropout(0.5)
+
     def forward(self, x: Any) -> Any:
-        return torch.special.bessel_j0(x).sum(dim=1, keepdim=True)
+        return self.drop(torch.special.bessel_j0(x)).sum(dim=1, keepdim=True)
 
 
 def test_what_cannot_be_exported_is_asked_itself_and_says_so() -> None:
     x = torch.rand(2, 4, dtype=torch.float64)
-    model = brenier.Model(Unexportable(), example=x)
-    found = brenier.explain(model, x, "gradient")
+    module = Unexportable()
+    with pytest.warns(UserWarning, match="training mode"):
+        model = brenier.Model(module, example=x)
+        found = brenier.explain(model, x, "gradient")
+    assert module.drop.training
     np.testing.assert_allclose(found.values, -torch.special.bessel_j1(x).numpy(), atol=1e-5)
     assert "torch itself" in model.notices[0]
 
@@ -75,15 +82,16 @@ def test_signatures_are_captums() -> None:
 def test_tuples_in_give_tuples_out_and_other_arguments_are_held_fixed() -> None:
     class Two(nn.Module):
         def forward(self, a: Any, b: Any, c: Any, factor: float) -> Any:
-            return (a * b).sum(dim=1, keepdim=True) * factor + c.sum(dim=1, keepdim=True)
+            return (a * b).sum(dim=1, keepdim=True) * factor * c.sum(dim=1, keepdim=True)
 
     a, b, c = torch.rand(3, 4), torch.rand(3, 4), torch.rand(3, 2)
     found, delta = ours.IntegratedGradients(Two()).attribute(
         (a, b), additional_forward_args=(c, 2.0), return_convergence_delta=True
     )
     assert isinstance(found, tuple) and found[0].dtype == torch.float32
-    torch.testing.assert_close(found[0], a * b, atol=1e-5, rtol=0)
-    torch.testing.assert_close(found[1], a * b, atol=1e-5, rtol=0)
+    share = a * b * c.sum(dim=1, keepdim=True)
+    torch.testing.assert_close(found[0], share, atol=1e-5, rtol=0)
+    torch.testing.assert_close(found[1], share, atol=1e-5, rtol=0)
     assert delta.shape == (3,) and delta.abs().max() < 1e-4
     one = ours.IntegratedGradients(lambda x: x.sum(dim=1)).attribute(a)
     torch.testing.assert_close(one, a, atol=1e-5, rtol=0)
@@ -108,8 +116,8 @@ def test_every_public_object_is_pickled() -> None:
 
 def test_the_trapezoid_is_right() -> None:
     x = torch.tensor([[2.0, 3.0]])
-    found = ours.IntegratedGradients(lambda v: v.sum(dim=1)).attribute(x, method="riemann_trapezoid", n_steps=5)
-    torch.testing.assert_close(found, x, atol=1e-6, rtol=0)
+    found = ours.IntegratedGradients(lambda v: (v**2).sum(dim=1)).attribute(x, method="riemann_trapezoid", n_steps=5)
+    torch.testing.assert_close(found, x**2, atol=1e-6, rtol=0)
 
 
 def test_quantus_gets_exactly_an_array_and_new_weights() -> None:

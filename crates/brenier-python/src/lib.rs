@@ -10,7 +10,7 @@
 //!
 //! Nothing here decides anything: arguments become the library's values, its answers become arrays and JSON, and its
 //! errors become the classes of `brenier.exceptions`. While the library works, other threads of Python run, and Ctrl-C is
-//! looked for between batches ([`watch`]).
+//! looked for between batches (`watch`).
 
 mod arrays;
 mod errors;

@@ -55,7 +55,7 @@ pub(crate) fn heat_map<'py>(
     certificate: &str,
 ) -> Answer<Bound<'py, PyBytes>> {
     let all = rebuilt(py, &shape, (owned(&values).view(), owned(&inputs).view()), None, None, certificate)?;
-    let pictures = all.iter().map(|e| report::heat_map(e, scale_of(e), HeatMapGround::Input));
-    let picture = pictures.last().transpose().or_raise(py)?;
+    let mut pictures = all.iter().map(|e| report::heat_map(e, scale_of(e), HeatMapGround::Input));
+    let picture = pictures.next_back().transpose().or_raise(py)?;
     Ok(PyBytes::new(py, &picture.unwrap_or_default()))
 }

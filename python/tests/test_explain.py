@@ -234,6 +234,12 @@ def test_frames_keep_their_names(smooth: Fixture) -> None:
     np.testing.assert_array_equal(found.values, brenier.explain(model, data["inputs"]).values)
     table = found.to_frame()
     assert len(table) == 2 and (table["verdict"] == "pass").all()
+    after = frame.copy()
+    after["v"] += 1.0
+    many = [pandas.concat([f] * 3, ignore_index=True) for f in (frame, after[list("zyxwvu")])]
+    moved = brenier.shift(model, *many)
+    assert [column["name"] for column in moved.columns] == list("uvwxyz")
+    assert max(moved.columns, key=lambda column: abs(column["credit"]))["name"] == "v"
     frame.loc[1, "w"] = np.nan
     with pytest.raises(brenier.NotFiniteError, match="row 1 at w"):
         brenier.explain(model, frame)

@@ -148,6 +148,16 @@ impl Dataset {
         }))
     }
 
+    /// The same rows with a name for each of their features, which become columns of numbers.
+    ///
+    /// # Errors
+    /// If the names are not as many as the features.
+    pub fn with_column_names(self, names: Vec<String>) -> Result<Self> {
+        expect_shape("the names of columns", &[self.features()], &[names.len()])?;
+        let numeric = |name| Column { name, kind: super::ColumnKind::Numeric };
+        Ok(self.with_columns(names.into_iter().map(numeric).collect()))
+    }
+
     /// The same rows with the columns that their features code.
     pub fn with_columns(self, columns: Vec<Column>) -> Self {
         self.edit(|stored| stored.columns = columns)

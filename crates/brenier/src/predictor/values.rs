@@ -67,14 +67,31 @@ impl ValuePredictor {
         let path = path.as_ref();
         let file = std::fs::read(path)
             .map_err(|source| Error::Read { path: path.to_path_buf(), source: Box::new(source) })?;
-        let used = operators(file.clone())?;
+        ValuePredictor::read(&file, || Ok(Model::load(path)?), config)
+    }
+
+    /// Takes the bytes of an ONNX file that holds all its data.
+    ///
+    /// # Errors
+    /// As [`ValuePredictor::load`].
+    pub fn from_bytes(file: &[u8], config: &PredictorConfig) -> Result<ValuePredictor> {
+        ValuePredictor::read(file, || Ok(Model::from_bytes(file.to_vec())?), config)
+    }
+
+    /// From a graph of ONNX's own operators, or from the file as it is.
+    fn read(
+        file: &[u8],
+        model: impl FnOnce() -> Result<Model>,
+        config: &PredictorConfig,
+    ) -> Result<ValuePredictor> {
+        let used = operators(file.to_vec())?;
         match used.iter().find(|op| op.contains("::") && !op.starts_with("com.microsoft::")) {
-            None => ValuePredictor::new(&Model::load(path)?, config),
+            None => ValuePredictor::new(&model()?, config),
             Some(foreign) if config.engine.kind != EngineKind::Ort => Err(Error::Predictor {
                 reason: format!("only ONNX Runtime has its operator {foreign}"),
                 remedy: "use --engine ort",
             }),
-            Some(_) => ValuePredictor::as_it_is(&file, &used, config),
+            Some(_) => ValuePredictor::as_it_is(file, &used, config),
         }
     }
 

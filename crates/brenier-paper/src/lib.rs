@@ -8,8 +8,10 @@
 mod action;
 mod additive;
 mod benchmark;
+mod compare;
 mod completeness;
 mod convergence;
+mod earth_mover;
 mod gaussian;
 mod planted;
 mod qualitative;
@@ -18,6 +20,7 @@ mod stability;
 mod subject;
 mod table;
 mod trained;
+mod xai_tris;
 
 pub use planted::{PlantedConfig, planted};
 pub use qualitative::{QualitativeConfig, qualitative};
@@ -25,6 +28,7 @@ pub use scale::Scale;
 pub use stability::{StabilityConfig, stability};
 pub use subject::{NamedFlow, Subject};
 pub use table::{Figure, Row, Table, Tell};
+pub use xai_tris::{XaiTrisConfig, xai_tris};
 pub(crate) use table::{RULE, transport};
 
 pub use action::{ActionConfig, action};

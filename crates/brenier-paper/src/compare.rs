@@ -19,7 +19,7 @@ use brenier::{
     TraceConfig, VelocityField, trace,
 };
 use ndarray::{Array2, ArrayView2, Axis, s};
-use onnx_grad::{Builder, Model, TensorData};
+use onnx_grad::{Builder, Dim, Model, TensorData};
 
 use super::RULE;
 
@@ -30,12 +30,35 @@ const NODES_OF_MANY: usize = 16;
 
 /// The classifier of two classes whose outputs are margins: `f_0 - f_1` and `f_1 - f_0`.
 pub(super) fn margins(network: &Model, engine: &EngineConfig) -> Result<OnnxPredictor> {
+    mixed(network, TensorData::f32(&[2, 2], &[1.0, -1.0, -1.0, 1.0]), engine)
+}
+
+/// The classifier with one output, the margin between two of its classes.
+pub(super) fn contrast(
+    network: &Model,
+    engine: &EngineConfig,
+    plus: usize,
+    minus: usize,
+) -> Result<OnnxPredictor> {
+    let logits = network.graph.outputs.first().and_then(|output| output.shape.as_ref());
+    let classes = match logits.and_then(|shape| shape.last()) {
+        Some(Dim::Known(classes)) => usize::try_from(*classes).unwrap_or_default(),
+        _ => plus.max(minus) + 1,
+    };
+    let mut weights = vec![0.0; classes];
+    weights[plus] += 1.0;
+    weights[minus] -= 1.0;
+    mixed(network, TensorData::f32(&[classes, 1], &weights), engine)
+}
+
+/// The network with logits that are mixed by a matrix.
+fn mixed(network: &Model, matrix: TensorData, engine: &EngineConfig) -> Result<OnnxPredictor> {
     let mut graph = network.graph.clone();
     let logits = graph.outputs.remove(0).name;
     graph.outputs.clear();
     let mut b = Builder::extend(graph, "margin/")?;
-    let turn = b.constant(TensorData::f32(&[2, 2], &[1.0, -1.0, -1.0, 1.0]));
-    let margins = b.matmul(&logits, &turn);
+    let matrix = b.constant(matrix);
+    let margins = b.matmul(&logits, &matrix);
     b.output("margins", &margins);
     let model = Model { graph: b.finish()?, ..network.clone() };
     OnnxPredictor::new(&model, &PredictorConfig { engine: engine.clone(), ..PredictorConfig::default() })
@@ -240,5 +263,7 @@ mod tests {
         let (values, gradients) = margin.gradients(array![[1.0, 1.0], [1.0, 1.0]].view(), &[0, 1]).unwrap();
         assert_eq!(values, array![-2.0, 2.0]);
         assert_eq!(gradients, array![[1.0, -3.0], [-1.0, 3.0]]);
+        let one = contrast(&model, &EngineConfig::default(), 1, 0).unwrap();
+        assert_eq!(one.values(array![[1.0, 1.0]].view(), &[0]).unwrap(), array![2.0]);
     }
 }

@@ -41,9 +41,10 @@ pub(super) fn flow(
     })
 }
 
-/// Trains a flow from one data set to another, or finds it. What is held out is the last tenth of the second.
+/// Trains a flow from one data set (or from noise, where none is given) to another, or finds it. What is held out is the
+/// last tenth of the second.
 pub(super) fn flow_between(
-    from: &Dataset,
+    from: Option<&Dataset>,
     to: &Dataset,
     run: &FlowRun,
     store: &Store,
@@ -52,7 +53,7 @@ pub(super) fn flow_between(
 ) -> Result<OnnxFlow> {
     let (learn, held_out) = with_held_out(to)?;
     kept(store, name, &run.training.engine, |folder| {
-        train_generator(&learn, &held_out, Some(from), None, run, folder, &mut watch(name, tell))
+        train_generator(&learn, &held_out, from, None, run, folder, &mut watch(name, tell))
     })
 }
 

@@ -197,7 +197,7 @@ fn methods_are_ranked_by_a_planted_truth() {
     let config = PlantedConfig {
         train_rows: 192,
         examples: 4,
-        images: PlantedImages { patch: 3, agreement: 0.8 },
+        images: PlantedImages { patch: 3, ..PlantedImages::default() },
         training: TrainedSubjectConfig {
             classifier_steps: 60,
             flow_steps: 5,

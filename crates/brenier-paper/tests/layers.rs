@@ -22,6 +22,8 @@ const ORDER: &[&str] = &[
     "benchmark",
     "planted",
     "xai_tris",
+    "references",
+    "natural",
 ];
 
 #[test]

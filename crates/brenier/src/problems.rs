@@ -10,7 +10,7 @@ mod tetrominoes;
 
 pub use gaussian::{Gaussian, OptimalTransport, RectifiedTransport};
 pub use mlp::{Activation, RandomMlp};
-pub use planted::{Planted, PlantedImages, PlantedTable};
+pub use planted::{DecidingPatch, PatchPlace, Planted, PlantedImages, PlantedTable};
 pub use scores::{LinearScore, QuadraticScore, SineSum, TanhSum};
 pub use tetrominoes::{Backdrop, Scenario, TETROMINO_SIDE, TetrominoImages, Tetrominoes};
 

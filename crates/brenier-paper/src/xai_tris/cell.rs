@@ -354,7 +354,7 @@ impl Flows<'_> {
             training: trained::training(config.flow_steps, BATCH, seed, self.engine),
             ..FlowRun::default()
         };
-        let first = trained::flow_between(from, to, &run, self.store, &format!("{name}-1"), tell)?;
+        let first = trained::flow_between(Some(from), to, &run, self.store, &format!("{name}-1"), tell)?;
         let run = ReflowRun {
             generated: to.len() / 2,
             inverted: to.len(),

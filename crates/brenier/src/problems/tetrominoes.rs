@@ -184,8 +184,9 @@ impl Tetrominoes {
         };
         let data = Dataset::from_rows(&name, &[1, SIDE, SIDE], narrow(images).view())?
             .with_labels(labels, classes)?;
+        let others = Array2::from_elem((rows, PIXELS), false);
         Ok(TetrominoImages {
-            planted: Planted { data, truth },
+            planted: Planted { data, truth, others },
             own,
             without: narrow(without),
             counterparts: narrow(counterparts),

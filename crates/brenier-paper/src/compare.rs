@@ -173,7 +173,8 @@ impl Nearest {
         for (i, nearest) in self.of.iter().enumerate() {
             let references = self.rows.select(Axis(0), nearest);
             let many = inputs.slice(s![i..=i, ..]);
-            let many = many.broadcast(references.raw_dim()).map_or_else(|| references.clone(), |v| v.to_owned());
+            let many =
+                many.broadcast(references.raw_dim()).map_or_else(|| references.clone(), |v| v.to_owned());
             let rule = Rule::GaussLegendre { nodes: NODES_OF_MANY };
             let targets = vec![targets[i]; nearest.len()];
             let all = lines(score, references.view(), many.view(), &targets, rule)?;

@@ -32,8 +32,8 @@ pub use scale::Scale;
 pub use stability::{StabilityConfig, stability};
 pub use subject::{NamedFlow, Subject};
 pub use table::{Figure, Row, Table, Tell};
-pub use xai_tris::{XaiTrisConfig, xai_tris};
 pub(crate) use table::{RULE, transport};
+pub use xai_tris::{XaiTrisConfig, xai_tris};
 
 pub use action::{ActionConfig, action};
 pub use additive::{AdditiveConfig, additive};

@@ -87,7 +87,8 @@ pub fn natural(
         figures.push(Figure { file, svg: task.picture(&name, [height, width], config.shown)? });
         tell(&format!("{name} is done"));
     }
-    let scale = format!("{} images to learn from, {} compared, seed {}", train.len(), config.examples, config.seed);
+    let scale =
+        format!("{} images to learn from, {} compared, seed {}", train.len(), config.examples, config.seed);
     Ok((Table { name: "natural".into(), scale, rows }, figures))
 }
 
@@ -158,7 +159,18 @@ impl<'a> Task<'a> {
         let nearest = rows.select(Axis(0), &nearest);
         let real = held_out.rows_f64(&of_class(class))?;
         let usual = margin.values(real.view(), &vec![0; real.nrows()])?.to_vec();
-        Ok(Task { own, other, model: &classifier.model, margin, inputs, counterparts, cut, nearest, class, usual })
+        Ok(Task {
+            own,
+            other,
+            model: &classifier.model,
+            margin,
+            inputs,
+            counterparts,
+            cut,
+            nearest,
+            class,
+            usual,
+        })
     }
 
     fn targets(&self) -> Vec<usize> {
@@ -207,7 +219,8 @@ impl<'a> Task<'a> {
             rows.push(format!("counterpart {:.1}", margins[row]));
             let image = |from: &Array2<f64>| PictureCell::Image { channels, values: from.row(row).to_vec() };
             let signed = |from: &Array2<f64>| {
-                let map = brenier::evaluate::Channels::SignedSum.map(from.row(row), self.margin.shape()).to_vec();
+                let map =
+                    brenier::evaluate::Channels::SignedSum.map(from.row(row), self.margin.shape()).to_vec();
                 let scale = map.iter().fold(0.0, |most: f64, value| most.max(value.abs()));
                 PictureCell::Signed { values: map, scale }
             };

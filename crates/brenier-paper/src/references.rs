@@ -111,8 +111,9 @@ pub fn references(
     store: &Store,
     tell: Tell,
 ) -> Result<(Table, Vec<Figure>)> {
-    let ReferencesConfig { train_rows, images, classifier_steps, flow_steps, reflow_steps, width, seed, .. } =
-        config;
+    let ReferencesConfig {
+        train_rows, images, classifier_steps, flow_steps, reflow_steps, width, seed, ..
+    } = config;
     let about = format!(
         "{} {train_rows} rows, {images:?}, {classifier_steps} {flow_steps} {reflow_steps} steps, {width} channels, seed {seed}",
         backgrounds.fingerprint()
@@ -221,7 +222,11 @@ impl<'a> World<'a> {
         let Explained { model, inputs, targets, .. } = &self.first;
         let mut scores = Vec::new();
         for (k, name) in ["first patch", "second patch"].into_iter().enumerate() {
-            scores.push((format!("classifier of the {name}"), "accuracy".into(), vec![Some(self.accuracy[k])]));
+            scores.push((
+                format!("classifier of the {name}"),
+                "accuracy".into(),
+                vec![Some(self.accuracy[k])],
+            ));
         }
         let settings = Settings {
             seed: config.seed,
@@ -240,7 +245,8 @@ impl<'a> World<'a> {
         scores.extend(self.first.scores("expected-gradients, without patches", &credit)?);
         let near = Nearest::new(&self.free, inputs.view(), config.nearest)?;
         let credit = near.credit(model, inputs.view(), targets)?;
-        scores.extend(self.first.scores(&format!("ig, {} nearest without patches", config.nearest), &credit)?);
+        scores
+            .extend(self.first.scores(&format!("ig, {} nearest without patches", config.nearest), &credit)?);
         Ok(scores)
     }
 
@@ -255,7 +261,8 @@ impl<'a> World<'a> {
         let name = format!("free, groups of {largest}, reflow");
         add(&mut scores, self.first.along(&name, &second)?, tell);
         add(&mut scores, self.second.along(&format!("second model: {name}"), &second)?, tell);
-        let middle = self.other_class(&self.middle, &self.of_middle, largest, config, (store, "other-middle"), tell)?;
+        let middle =
+            self.other_class(&self.middle, &self.of_middle, largest, config, (store, "other-middle"), tell)?;
         add(&mut scores, middle, tell);
         for &group in config.groups.iter().rev().skip(1) {
             let flow =
@@ -289,8 +296,15 @@ impl<'a> World<'a> {
         let reversed = Reversed(&flow);
         let mut scores: Scores = Vec::new();
         for (label, field) in [(0, &reversed as &dyn VelocityField), (1, &flow)] {
-            let part = explained.of_class(label)?;
-            for (k, one) in part.along(&format!("{name} class, groups of {group}, reflow"), field)?.into_iter().enumerate() {
+            let part = explained.of_class(label);
+            if part.targets.is_empty() {
+                continue;
+            }
+            for (k, one) in part
+                .along(&format!("{name} class, groups of {group}, reflow"), field)?
+                .into_iter()
+                .enumerate()
+            {
                 match scores.get_mut(k).filter(|_| label == 1) {
                     Some(known) => known.2.extend(one.2),
                     None => scores.push(one),
@@ -367,7 +381,8 @@ fn explained(model: OnnxPredictor, test: &Planted, count: usize) -> Result<Expla
     let labels = test.data.require_labels()?;
     let all: Vec<usize> = (0..labels.len()).collect();
     let predicted = model.values_only().predicted(test.data.rows_f64(&all)?.view())?;
-    let chosen: Vec<usize> = all.into_iter().filter(|&row| predicted[row] == labels[row]).take(count).collect();
+    let chosen: Vec<usize> =
+        all.into_iter().filter(|&row| predicted[row] == labels[row]).take(count).collect();
     if chosen.is_empty() {
         return Err(Error::Training {
             reason: "the classifier of the planted data gets no example right".to_string(),
@@ -394,15 +409,15 @@ impl Explained {
         }
     }
 
-    fn of_class(&self, label: usize) -> Result<Part<'_>> {
+    fn of_class(&self, label: usize) -> Part<'_> {
         let rows: Vec<usize> = (0..self.targets.len()).filter(|&row| self.targets[row] == label).collect();
-        Ok(Part {
+        Part {
             model: &self.model,
             inputs: self.inputs.select(Axis(0), &rows),
             targets: vec![label; rows.len()],
             truth: self.truth.select(Axis(0), &rows),
             others: self.others.select(Axis(0), &rows),
-        })
+        }
     }
 
     fn scores(&self, name: &str, credit: &Array2<f64>) -> Result<Scores> {
@@ -445,7 +460,11 @@ impl Part<'_> {
         scores.push((name.to_string(), "squared change inside both patches".into(), of_patch(moved.view())));
         let change = brenier::Score::values(self.model, self.inputs.view(), &self.targets)?
             - brenier::Score::values(self.model, ways.references.view(), &self.targets)?;
-        scores.push((name.to_string(), "change of the margin".into(), change.iter().map(|v| Some(*v)).collect()));
+        scores.push((
+            name.to_string(),
+            "change of the margin".into(),
+            change.iter().map(|v| Some(*v)).collect(),
+        ));
         Ok(scores)
     }
 

@@ -10,10 +10,11 @@ use brenier::Store;
 use brenier::engine::{EngineConfig, EngineKind};
 use brenier_paper::{
     ActionConfig, AdditiveConfig, BenchmarkConfig, CompletenessConfig, ConvergenceConfig, Figure,
-    GaussianConfig, MismatchConfig, NamedFlow, NaturalConfig, PlantedConfig, QualitativeConfig, ReferencesConfig,
-    RotatedConfig, Row, Scale, StabilityConfig, Subject, Table, TrainedSubjectConfig, XaiTrisConfig, action, additive, benchmark, completeness,
-    convergence, field_mismatch, gaussian, kept_checkpoints, natural, planted, qualitative, references,
-    rotated_gaussian, stability, train_checkpoints, train_subject, xai_tris,
+    GaussianConfig, MismatchConfig, NamedFlow, NaturalConfig, PlantedConfig, QualitativeConfig,
+    ReferencesConfig, RotatedConfig, Row, Scale, StabilityConfig, Subject, Table, TrainedSubjectConfig,
+    XaiTrisConfig, action, additive, benchmark, completeness, convergence, field_mismatch, gaussian,
+    kept_checkpoints, natural, planted, qualitative, references, rotated_gaussian, stability,
+    train_checkpoints, train_subject, xai_tris,
 };
 use clap::{Args, ValueEnum};
 

@@ -12,9 +12,7 @@ use brenier::transport::{GaussianConfig, GaussianMap};
 use brenier::{Error, OnnxPredictor, Result, Store, VelocityField};
 use ndarray::{Array2, Axis, s};
 
-use super::super::compare::{
-    Nearest, Reversed, Ways, along_lines, by_method, margins, mean, truth_scores,
-};
+use super::super::compare::{Nearest, Reversed, Ways, along_lines, by_method, margins, mean, truth_scores};
 use super::super::earth_mover::earth_mover_score;
 use super::super::trained::{self, Classifier};
 use super::super::{RULE, Tell};
@@ -60,7 +58,8 @@ impl Cell {
         tell: Tell,
     ) -> Result<Cell> {
         let XaiTrisConfig { rows, classifier_steps, flow_steps, reflow_steps, group, .. } = config;
-        let trainings = format!("{classifier_steps}, {flow_steps} and {reflow_steps} steps, groups of {group}");
+        let trainings =
+            format!("{classifier_steps}, {flow_steps} and {reflow_steps} steps, groups of {group}");
         let about = format!("{problem:?}, {rows} rows, {trainings}, seed {seed}");
         let about = [("the cell and the training".to_string(), about)];
         store.clone().replacing().claim(&about.into_iter().collect())?;
@@ -131,11 +130,17 @@ impl Cell {
             all.push(("expected-gradients, other class".into(), drawn));
             all.push((format!("ig, {} nearest of the other class", config.nearest), near));
             for (method, references) in &by_class.lines {
-                all.push((method.to_string(), along_lines(model, references.view(), inputs.view(), targets)?));
+                all.push((
+                    method.to_string(),
+                    along_lines(model, references.view(), inputs.view(), targets)?,
+                ));
             }
             all.push(("flow, trace".into(), self.traced(model)?));
             if let Some(ways) = &by_class.free {
-                all.push(("free flow, line".into(), along_lines(model, ways.references.view(), inputs.view(), targets)?));
+                all.push((
+                    "free flow, line".into(),
+                    along_lines(model, ways.references.view(), inputs.view(), targets)?,
+                ));
                 all.push(("free flow, trace".into(), ways.credit(model, targets)?));
             }
             for (method, references) in &by_class.lines {
@@ -148,7 +153,11 @@ impl Cell {
             for (method, references) in &by_class.lines {
                 let margin = brenier::Score::values(model, references.view(), targets)?;
                 let changed = margin.iter().filter(|m| **m < 0.0).count() as f64 / targets.len() as f64;
-                measured.push(Measured::new(&format!("{name}: {method}"), "references of the other class", changed));
+                measured.push(Measured::new(
+                    &format!("{name}: {method}"),
+                    "references of the other class",
+                    changed,
+                ));
             }
             tell(&format!("{name}: {} methods", all.len()));
             shown.get_or_insert(all);
@@ -175,7 +184,11 @@ impl Cell {
                 total += value.abs();
                 on += if hidden[pixel] { value.abs() } else { 0.0 };
             }
-            measured.push(Measured::new(&format!("blind MLP: {method}"), "mass on what it cannot see", on / total));
+            measured.push(Measured::new(
+                &format!("blind MLP: {method}"),
+                "mass on what it cannot see",
+                on / total,
+            ));
         }
         Ok(measured)
     }
@@ -204,8 +217,11 @@ impl Cell {
             Ok(vec![gaussian, self.ways(label, &rows)?.references])
         })?;
         let [gaussian, flow] = two(found);
-        let mut lines =
-            vec![("gaussian", gaussian), ("flow, line", flow), ("true counterpart", self.examples.counterparts.clone())];
+        let mut lines = vec![
+            ("gaussian", gaussian),
+            ("flow, line", flow),
+            ("true counterpart", self.examples.counterparts.clone()),
+        ];
         let free = match &self.free {
             Some(free) => {
                 lines.push(("without tetromino", self.examples.without.clone()));
@@ -224,9 +240,8 @@ impl Cell {
     }
 
     fn traced(&self, model: &OnnxPredictor) -> Result<Array2<f64>> {
-        let mut credit = self.per_class(|label, rows, targets| {
-            Ok(vec![self.ways(label, &rows)?.credit(model, targets)?])
-        })?;
+        let mut credit = self
+            .per_class(|label, rows, targets| Ok(vec![self.ways(label, &rows)?.credit(model, targets)?]))?;
         Ok(credit.remove(0))
     }
 
@@ -267,7 +282,12 @@ fn mlp() -> ClassifierConfig {
 }
 
 fn cnn() -> ClassifierConfig {
-    ClassifierConfig::Resnet(ResnetConfig { width: 16, multipliers: vec![1, 2], groups: 4, ..ResnetConfig::default() })
+    ClassifierConfig::Resnet(ResnetConfig {
+        width: 8,
+        multipliers: vec![1, 2],
+        groups: 4,
+        ..ResnetConfig::default()
+    })
 }
 
 fn settings() -> Settings {
@@ -343,7 +363,7 @@ impl Flows<'_> {
         let (config, seed) = (self.config, self.seed);
         let network = match self.problem.scenario {
             // What may be anywhere is found by convolutions.
-            Scenario::Rigid => trained::small_network(to.shape(), 32),
+            Scenario::Rigid => trained::small_network(to.shape(), 16),
             _ => NetworkConfig::Mlp(MlpConfig::default()),
         };
         let run = FlowRun {

@@ -29,7 +29,8 @@ pub(super) fn picture(
         METHODS.iter().filter_map(|name| all.iter().find(|(method, _)| method == name)).collect();
     let mut heads = vec!["input".to_string(), "truth".to_string()];
     // Long names would run into each other.
-    heads.extend(methods.iter().map(|(name, _)| name.replace("expected-gradients, other class", "eg, other")));
+    heads
+        .extend(methods.iter().map(|(name, _)| name.replace("expected-gradients, other class", "eg, other")));
     let largest = |values: &[f64]| values.iter().fold(0.0, |most: f64, value| most.max(value.abs()));
     let (mut cells, mut names) = (Vec::new(), Vec::new());
     for row in 0..examples.targets.len().min(SHOWN) {

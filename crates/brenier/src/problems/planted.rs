@@ -69,12 +69,7 @@ pub enum PatchPlace {
 impl Default for PlantedImages {
     /// Patches of 6 pixels; the second agrees in 8 of 10.
     fn default() -> Self {
-        Self {
-            patch: 6,
-            agreement: 0.8,
-            deciding: DecidingPatch::default(),
-            place: PatchPlace::default(),
-        }
+        Self { patch: 6, agreement: 0.8, deciding: DecidingPatch::default(), place: PatchPlace::default() }
     }
 }
 
@@ -228,9 +223,8 @@ impl PlantedTable {
         let classes = vec!["no".to_string(), "yes".to_string()];
         let data = Dataset::from_rows("planted columns", &[3 * COLUMNS], values.view())?
             .with_labels(labels, classes)?;
-        let kind = |kind: usize| {
-            Array2::from_shape_fn((rows, 3 * COLUMNS), |(_, column)| column / COLUMNS == kind)
-        };
+        let kind =
+            |kind: usize| Array2::from_shape_fn((rows, 3 * COLUMNS), |(_, column)| column / COLUMNS == kind);
         Ok(Planted { data, truth: kind(0), others: kind(1) })
     }
 }
@@ -283,7 +277,8 @@ mod tests {
             }
             assert!(planted.truth.row(row).iter().zip(planted.others.row(row)).all(|(a, b)| !(*a && *b)));
         }
-        let second = PlantedImages { deciding: DecidingPatch::BlueOrYellow, place: PatchPlace::Middle, ..maker };
+        let second =
+            PlantedImages { deciding: DecidingPatch::BlueOrYellow, place: PatchPlace::Middle, ..maker };
         let planted = second.make(&backgrounds(), 40, 3).unwrap();
         let (rows, labels) = (planted.data.to_f32().unwrap(), planted.data.labels().unwrap());
         for (row, label) in labels.iter().enumerate() {

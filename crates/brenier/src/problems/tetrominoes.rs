@@ -354,7 +354,10 @@ mod tests {
                 }
                 _ => {
                     let ratio = norm(&(&x - &b)) / norm(&b);
-                    assert!((ratio / (cell.weight / (1.0 - cell.weight)) - 1.0).abs() < 1e-5, "{cell:?} {ratio}");
+                    assert!(
+                        (ratio / (cell.weight / (1.0 - cell.weight)) - 1.0).abs() < 1e-5,
+                        "{cell:?} {ratio}"
+                    );
                 }
             }
         }
@@ -390,9 +393,11 @@ mod tests {
         // Four turns are none, and a T has four different ones.
         assert_eq!(turned(T, 4), T);
         assert_eq!(placements(T).count(), 2 * 42 + 2 * 42);
-        assert!(Tetrominoes { weight: 2.0, ..Tetrominoes::of_benchmark(Scenario::Xor, Backdrop::White) }
-            .make(4, 0)
-            .is_err());
+        assert!(
+            Tetrominoes { weight: 2.0, ..Tetrominoes::of_benchmark(Scenario::Xor, Backdrop::White) }
+                .make(4, 0)
+                .is_err()
+        );
     }
 
     #[test]
@@ -402,7 +407,9 @@ mod tests {
         let labels = made.planted.data.labels().unwrap();
         let mut seen = [[0; 2]; 2];
         for row in 0..400 {
-            let sign = |cells, place| pixels(cells, place).map(|p| x[[row, p]] - made.without[[row, p]]).sum::<f32>();
+            let sign = |cells, place| {
+                pixels(cells, place).map(|p| x[[row, p]] - made.without[[row, p]]).sum::<f32>()
+            };
             let (t, l) = (sign(T, PLACES[0]), sign(L, PLACES[1]));
             assert_eq!(t * l > 0.0, labels[row] == 0);
             seen[labels[row]][usize::from(t > 0.0)] += 1;

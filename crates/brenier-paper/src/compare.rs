@@ -255,7 +255,7 @@ mod tests {
     #[test]
     fn a_margin_is_the_difference_of_two_logits() {
         let mut b = Builder::new("two");
-        let x = b.input("input", onnx_grad::DType::F32, &[onnx_grad::Dim::symbol("N"), 2.into()]);
+        let x = b.input("input", onnx_grad::DType::F32, &[Dim::symbol("N"), Dim::Known(2)]);
         let weight = b.constant(TensorData::f32(&[2, 2], &[1.0, 0.0, 0.0, 3.0]));
         let logits = b.matmul(&x, &weight);
         b.output("logits", &logits);

@@ -14,8 +14,9 @@ use brenier::engine::EngineConfig;
 use brenier::report::{PictureCell, picture_grid};
 use brenier::runs::ClassifierRun;
 use brenier::transport::{GaussianConfig, GaussianMap, squared_distances};
-use brenier::{Error, OnnxPredictor, Result, Score, Store};
+use brenier::{Error, OnnxPredictor, PredictorConfig, Result, Score, Store};
 use ndarray::{Array2, Axis};
+use onnx_grad::Model;
 use serde::{Deserialize, Serialize};
 
 use super::compare::{along_lines, contrast};
@@ -44,13 +45,14 @@ impl NaturalConfig {
     }
 }
 
-/// Compares images of one class with another class, for each pair.
+/// Compares images of one class with another class, for each pair, by a classifier that is given or trained here.
 ///
 /// # Errors
 /// Data that are no images with labels, a class that there is not, a store without a folder, and what training says.
 pub fn natural(
     train: &Dataset,
     held_out: &Dataset,
+    network: Option<Model>,
     config: &NaturalConfig,
     engine: &EngineConfig,
     store: &Store,
@@ -67,15 +69,21 @@ pub fn natural(
             hint: "--pair 4:9",
         });
     }
-    let about = format!("{} {} {}", train.fingerprint(), config.classifier_steps, config.seed);
-    store.claim(&[("the data and the training".to_string(), about)].into_iter().collect())?;
-    let resnet = ResnetConfig { patch: 2, width: 16, multipliers: vec![1, 2], ..ResnetConfig::default() };
-    let run = ClassifierRun {
-        network: Some(ClassifierConfig::Resnet(resnet)),
-        training: trained::training(config.classifier_steps, 64, config.seed, engine),
-        ..ClassifierRun::default()
+    let classifier = match network {
+        Some(network) => given(network, held_out, engine)?,
+        None => {
+            let about = format!("{} {} {}", train.fingerprint(), config.classifier_steps, config.seed);
+            store.claim(&[("the data and the training".to_string(), about)].into_iter().collect())?;
+            let resnet =
+                ResnetConfig { patch: 2, width: 16, multipliers: vec![1, 2], ..ResnetConfig::default() };
+            let run = ClassifierRun {
+                network: Some(ClassifierConfig::Resnet(resnet)),
+                training: trained::training(config.classifier_steps, 64, config.seed, engine),
+                ..ClassifierRun::default()
+            };
+            trained::classifier(train, held_out, &run, store, "classifier", tell)?
+        }
     };
-    let classifier = trained::classifier(train, held_out, &run, store, "classifier", tell)?;
     tell(&format!("the classifier gets {:.3} of held-out images right", classifier.accuracy));
     let mut rows = vec![Row::of("classifier", "accuracy", &[classifier.accuracy], None)];
     let mut figures = Vec::new();
@@ -90,6 +98,19 @@ pub fn natural(
     let scale =
         format!("{} images to learn from, {} compared, seed {}", train.len(), config.examples, config.seed);
     Ok((Table { name: "natural".into(), scale, rows }, figures))
+}
+
+/// Held-out images on which a classifier that is given is measured.
+const MEASURED: usize = 1000;
+
+fn given(network: Model, held_out: &Dataset, engine: &EngineConfig) -> Result<trained::Classifier> {
+    let config = PredictorConfig { engine: engine.clone(), ..PredictorConfig::default() };
+    let model = OnnxPredictor::new(&network, &config)?;
+    let labels = held_out.require_labels()?;
+    let rows: Vec<usize> = (0..held_out.len().min(MEASURED)).collect();
+    let predicted = model.values_only().predicted(held_out.rows_f64(&rows)?.view())?;
+    let right = rows.iter().filter(|&&row| predicted[row] == labels[row]).count();
+    Ok(trained::Classifier { model, network, accuracy: right as f64 / rows.len().max(1) as f64 })
 }
 
 /// Images of one class and what they are compared with.

@@ -248,7 +248,8 @@ impl<'a> Session<'a> {
             let mut config = NaturalConfig { pairs: args.images.pairs.clone(), ..NaturalConfig::at(scale) };
             (config.examples, config.seed) = (count(config.examples), seed);
             let (train, held_out) = args.images.open_data()?;
-            return Ok(natural(&train, &held_out, &config, &self.engine, &store, &mut tell)?);
+            let network = args.images.model.as_ref().map(onnx_grad::Model::load).transpose()?;
+            return Ok(natural(&train, &held_out, network, &config, &self.engine, &store, &mut tell)?);
         }
         let images = match &mut self.images {
             Some(images) => images,

@@ -283,7 +283,7 @@ fn mlp() -> ClassifierConfig {
 
 fn cnn() -> ClassifierConfig {
     ClassifierConfig::Resnet(ResnetConfig {
-        width: 8,
+        width: 16,
         multipliers: vec![1, 2],
         groups: 4,
         ..ResnetConfig::default()
@@ -363,7 +363,7 @@ impl Flows<'_> {
         let (config, seed) = (self.config, self.seed);
         let network = match self.problem.scenario {
             // What may be anywhere is found by convolutions.
-            Scenario::Rigid => trained::small_network(to.shape(), 16),
+            Scenario::Rigid => trained::small_network(to.shape(), 32),
             _ => NetworkConfig::Mlp(MlpConfig::default()),
         };
         let run = FlowRun {

@@ -22,7 +22,7 @@ pub(super) struct ImageArgs {
     data: Option<PathBuf>,
     /// The classifier; assets/cifar10/classifier.onnx where not given
     #[arg(long, value_name = "FILE")]
-    model: Option<PathBuf>,
+    pub(super) model: Option<PathBuf>,
     /// The flow of level 1; assets/cifar10/flow-1rf.onnx where not given
     #[arg(long, value_name = "FILE")]
     flow: Option<PathBuf>,

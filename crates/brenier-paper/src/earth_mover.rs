@@ -5,15 +5,15 @@
 //! score = 1 - EMD / D,   D the length of the image's diagonal from the first to the last pixel
 //! ```
 //!
-//! Plans have whole masses here, so a map is rounded to parts of a million; what that changes in the distance is below a
-//! ten-thousandth of a pixel.
+//! Plans have whole masses here, so a map is rounded to parts of ten million; what that changes in the distance is below a
+//! hundred-thousandth of a pixel.
 
 use brenier::transport::plan;
 use brenier::{Error, Result};
 use ndarray::Array2;
 
 /// Parts of each pixel of the truth.
-const PARTS: u64 = 1 << 18;
+const PARTS: u64 = 1 << 24;
 
 /// The score of a map `[height * width]` against its truth, from 0 to 1; none where one of them is empty.
 ///

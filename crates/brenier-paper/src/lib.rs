@@ -8,24 +8,32 @@
 mod action;
 mod additive;
 mod benchmark;
+mod compare;
 mod completeness;
 mod convergence;
+mod earth_mover;
 mod gaussian;
+mod natural;
 mod planted;
 mod qualitative;
+mod references;
 mod scale;
 mod stability;
 mod subject;
 mod table;
 mod trained;
+mod xai_tris;
 
+pub use natural::{NaturalConfig, natural};
 pub use planted::{PlantedConfig, planted};
 pub use qualitative::{QualitativeConfig, qualitative};
+pub use references::{ReferencesConfig, references};
 pub use scale::Scale;
 pub use stability::{StabilityConfig, stability};
 pub use subject::{NamedFlow, Subject};
 pub use table::{Figure, Row, Table, Tell};
 pub(crate) use table::{RULE, transport};
+pub use xai_tris::{XaiTrisConfig, xai_tris};
 
 pub use action::{ActionConfig, action};
 pub use additive::{AdditiveConfig, additive};

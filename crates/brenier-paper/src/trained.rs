@@ -41,6 +41,43 @@ pub(super) fn flow(
     })
 }
 
+/// Trains a flow from one data set (or from noise, where none is given) to another, or finds it. What is held out is the
+/// last tenth of the second.
+pub(super) fn flow_between(
+    from: Option<&Dataset>,
+    to: &Dataset,
+    run: &FlowRun,
+    store: &Store,
+    name: &str,
+    tell: Tell,
+) -> Result<OnnxFlow> {
+    let (learn, held_out) = with_held_out(to)?;
+    kept(store, name, &run.training.engine, |folder| {
+        train_generator(&learn, &held_out, from, None, run, folder, &mut watch(name, tell))
+    })
+}
+
+/// Trains the next level of a flow between two data sets, or finds it.
+pub(super) fn next_level_between(
+    first: &OnnxFlow,
+    from: &Dataset,
+    to: &Dataset,
+    run: &ReflowRun,
+    store: &Store,
+    name: &str,
+    tell: Tell,
+) -> Result<OnnxFlow> {
+    let (learn, held_out) = with_held_out(to)?;
+    kept(store, name, &run.training.engine, |folder| {
+        reflow(first, &learn, &held_out, Some(from), run, folder, &mut watch(name, tell))
+    })
+}
+
+fn with_held_out(data: &Dataset) -> Result<(Dataset, Dataset)> {
+    let learn = data.len() - data.len().div_ceil(10);
+    Ok((data.rows(0..learn)?, data.rows(learn..data.len())?))
+}
+
 /// Trains the next level of a flow, or finds it.
 pub(super) fn next_level(
     first: &OnnxFlow,

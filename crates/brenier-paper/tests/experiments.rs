@@ -5,12 +5,13 @@ use brenier::classify::{ClassifierConfig, ResnetConfig};
 use brenier::data::{Dataset, Scaling};
 use brenier::engine::EngineConfig;
 use brenier::flow::{OnnxFlow, TrainConfig, UnetConfig};
-use brenier::problems::PlantedImages;
+use brenier::problems::{Backdrop, PlantedImages, Scenario};
 use brenier::{OnnxPredictor, PredictorConfig, Store};
 use brenier_paper::{
     ActionConfig, BenchmarkConfig, CompletenessConfig, ConvergenceConfig, NamedFlow, PlantedConfig,
-    QualitativeConfig, Row, Scale, StabilityConfig, Subject, Table, TrainedSubjectConfig, action, benchmark,
-    completeness, convergence, planted, qualitative, stability, train_checkpoints,
+    QualitativeConfig, ReferencesConfig, Row, Scale, StabilityConfig, Subject, Table, TrainedSubjectConfig,
+    XaiTrisConfig, action, benchmark, completeness, convergence, planted, qualitative, references, stability,
+    train_checkpoints, xai_tris,
 };
 use ndarray::Array2;
 
@@ -197,7 +198,7 @@ fn methods_are_ranked_by_a_planted_truth() {
     let config = PlantedConfig {
         train_rows: 192,
         examples: 4,
-        images: PlantedImages { patch: 3, agreement: 0.8 },
+        images: PlantedImages { patch: 3, ..PlantedImages::default() },
         training: TrainedSubjectConfig {
             classifier_steps: 60,
             flow_steps: 5,
@@ -220,4 +221,78 @@ fn methods_are_ranked_by_a_planted_truth() {
     }
     assert_eq!(figures.len(), 2);
     assert!(figures[1].svg.contains("gradient-input"));
+}
+
+#[test]
+fn tetrominoes_are_credited_and_a_blind_model_gets_nothing_where_it_cannot_see() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::in_folder(folder.path());
+    let config = XaiTrisConfig {
+        cells: vec![(Scenario::Linear, Backdrop::White)],
+        rows: 1000,
+        examples: 8,
+        classifier_steps: 100,
+        flow_steps: 20,
+        reflow_steps: 10,
+        group: 64,
+        nearest: 2,
+        methods: vec!["ig".into()],
+        first_seed: 3,
+        seeds: 1,
+    };
+    let engine = EngineConfig::default();
+    let (table, figures) = xai_tris(&config, &engine, &store, &mut silent).unwrap();
+    let value = |method: &str, metric: &str| row(&table, &format!("linear white, {method}"), metric).mean;
+    assert!(value("MLP: classifier", "accuracy") > 0.8, "{:?}", table.rows);
+    // Eight of 64 pixels are true: guessing would get an eighth.
+    assert!(value("MLP: gaussian", "mass") > 0.5, "{:?}", table.rows);
+    assert!(value("MLP: true counterpart", "mass") > 1.0 - 1e-9);
+    assert!(value("CNN: true counterpart", "mass") > 1.0 - 1e-9);
+    for metric in ["mass", "precision", "emd"] {
+        assert!((0.0..=1.0).contains(&value("CNN: flow, trace", metric)));
+    }
+    let hidden = "mass on what it cannot see";
+    assert_eq!(value("blind MLP: gaussian", hidden), 0.0);
+    assert_eq!(value("blind MLP: flow, trace", hidden), 0.0);
+    assert!(value("blind MLP: displacement, gaussian", hidden) > 0.1);
+    assert!(figures[0].file == "xai-tris-linear-white.svg" && figures[0].svg.contains("gaussian"));
+    let again = xai_tris(&config, &engine, &store, &mut silent).unwrap();
+    assert_eq!(again, (table, figures), "what is there is taken");
+}
+
+#[test]
+fn every_reference_has_its_rows_and_both_models_theirs() {
+    let backgrounds = images(400);
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::in_folder(folder.path());
+    let config = ReferencesConfig {
+        train_rows: 200,
+        examples: 4,
+        images: PlantedImages { patch: 3, ..PlantedImages::default() },
+        classifier_steps: 60,
+        flow_steps: 4,
+        reflow_steps: 4,
+        width: 8,
+        groups: vec![1, 32],
+        nearest: 2,
+        methods: vec!["ig".into()],
+        seed: 0,
+    };
+    let (table, _) =
+        references(&backgrounds, &config, &EngineConfig::default(), &store, &mut silent).unwrap();
+    let mass = |method: &str| row(&table, method, "mass");
+    for name in [
+        "ig",
+        "ig, 2 nearest without patches",
+        "free, groups of 1: trace",
+        "free, groups of 32: line",
+        "free, groups of 32, reflow: displacement, no model",
+        "second model: free, groups of 32, reflow: trace",
+        "other class, groups of 32, reflow: line",
+        "other-middle class, groups of 32, reflow: line",
+        "noise: trace",
+    ] {
+        let found = mass(name);
+        assert!(found.n == 4 && (0.0..=1.0).contains(&found.mean), "{name}: {found:?}");
+    }
 }

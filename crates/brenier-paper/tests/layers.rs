@@ -11,6 +11,8 @@ const ORDER: &[&str] = &[
     "gaussian",
     "subject",
     "trained",
+    "earth_mover",
+    "compare",
     "action",
     "additive",
     "completeness",
@@ -19,6 +21,9 @@ const ORDER: &[&str] = &[
     "stability",
     "benchmark",
     "planted",
+    "xai_tris",
+    "references",
+    "natural",
 ];
 
 #[test]

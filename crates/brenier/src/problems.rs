@@ -6,11 +6,13 @@ mod gaussian;
 mod mlp;
 mod planted;
 mod scores;
+mod tetrominoes;
 
 pub use gaussian::{Gaussian, OptimalTransport, RectifiedTransport};
 pub use mlp::{Activation, RandomMlp};
-pub use planted::{Planted, PlantedImages, PlantedTable};
+pub use planted::{DecidingPatch, PatchPlace, Planted, PlantedImages, PlantedTable};
 pub use scores::{LinearScore, QuadraticScore, SineSum, TanhSum};
+pub use tetrominoes::{Backdrop, Scenario, TETROMINO_SIDE, TetrominoImages, Tetrominoes};
 
 /// The slope of log error over log size by least squares: the order at which an error falls, with its sign.
 pub fn log_slope(sizes: &[usize], errors: &[f64]) -> f64 {

@@ -10,10 +10,11 @@ use brenier::Store;
 use brenier::engine::{EngineConfig, EngineKind};
 use brenier_paper::{
     ActionConfig, AdditiveConfig, BenchmarkConfig, CompletenessConfig, ConvergenceConfig, Figure,
-    GaussianConfig, MismatchConfig, NamedFlow, PlantedConfig, QualitativeConfig, RotatedConfig, Row, Scale,
-    StabilityConfig, Subject, Table, TrainedSubjectConfig, action, additive, benchmark, completeness,
-    convergence, field_mismatch, gaussian, kept_checkpoints, planted, qualitative, rotated_gaussian,
-    stability, train_checkpoints, train_subject,
+    GaussianConfig, MismatchConfig, NamedFlow, NaturalConfig, PlantedConfig, QualitativeConfig,
+    ReferencesConfig, RotatedConfig, Row, Scale, StabilityConfig, Subject, Table, TrainedSubjectConfig,
+    XaiTrisConfig, action, additive, benchmark, completeness, convergence, field_mismatch, gaussian,
+    kept_checkpoints, natural, planted, qualitative, references, rotated_gaussian, stability,
+    train_checkpoints, train_subject, xai_tris,
 };
 use clap::{Args, ValueEnum};
 
@@ -28,7 +29,10 @@ use crate::output::{self, Format};
   brenier reproduce completeness --data cifar10/
   brenier reproduce benchmark --data cifar10/ --faces ORL_faces/ -o results
   brenier reproduce convergence --data cifar10/ --run run/ -o results
-  brenier reproduce planted --data cifar10/ -o results --scale full")]
+  brenier reproduce planted --data cifar10/ -o results --scale full
+  brenier reproduce xai-tris -o results --scale full
+  brenier reproduce references --data cifar10/ -o results --scale full
+  brenier reproduce natural --data mnist/ --pair 4:9 --pair 3:8 -o results --scale full")]
 pub(crate) struct Reproduce {
     /// Which one
     name: Experiment,
@@ -100,13 +104,19 @@ enum Experiment {
     Qualitative,
     /// Methods ranked by a planted truth, on images and tables
     Planted,
-    /// All of them
+    /// XAI-TRIS: methods ranked by a planted truth on tetrominoes, against the other class, 8x8
+    XaiTris,
+    /// Planted patches: what to compare with, noise, data, images without the patch or the other class
+    References,
+    /// Images of one class against another (--pair), by optimal transport between two Gaussians, to be looked at
+    Natural,
+    /// All of them but 'natural', which needs pairs of classes
     All,
 }
 
 impl Experiment {
     /// Those that 'all' stands for.
-    const EACH: [Experiment; 11] = [
+    const EACH: [Experiment; 13] = [
         Experiment::Additive,
         Experiment::Gaussian,
         Experiment::RotatedGaussian,
@@ -118,6 +128,8 @@ impl Experiment {
         Experiment::Stability,
         Experiment::Benchmark,
         Experiment::Planted,
+        Experiment::XaiTris,
+        Experiment::References,
     ];
 }
 
@@ -171,7 +183,7 @@ impl<'a> Session<'a> {
             Experiment::Additive | Experiment::Gaussian | Experiment::RotatedGaussian => {
                 self.synthetic(experiment)?
             }
-            Experiment::FieldMismatch => self.synthetic(experiment)?,
+            Experiment::FieldMismatch | Experiment::XaiTris => self.synthetic(experiment)?,
             _ => self.on_images(experiment)?,
         };
         if let Some(folder) = &self.args.output {
@@ -200,6 +212,13 @@ impl<'a> Session<'a> {
                 (config.first_seed, config.seeds) = (args.seed, args.seeds.unwrap_or(config.seeds));
                 field_mismatch(&config, store, &mut tell)?
             }
+            Experiment::XaiTris => {
+                let mut config = XaiTrisConfig::at(*scale);
+                (config.first_seed, config.seeds) = (args.seed, args.seeds.unwrap_or(config.seeds));
+                config.examples = args.examples.map_or(config.examples, |n| n as usize);
+                let store = store.within(&format!("xai-tris-{}", scale.name()));
+                xai_tris(&config, engine, &store, &mut tell)?
+            }
             _ => additive(&AdditiveConfig { seed: args.seed, ..AdditiveConfig::default() })?,
         })
     }
@@ -213,11 +232,24 @@ impl<'a> Session<'a> {
         let store = self.store.within(&format!("{name}-{}", scale.name()));
         let count = |of_scale: usize| args.examples.map_or(of_scale, |n| n as usize);
         if experiment == Experiment::Planted {
-            // The only one that explains no model of the user's.
+            // This one and the next explain no model of the user's.
             let mut config = PlantedConfig::at(scale);
             (config.examples, config.seed) = (count(config.examples), seed);
             let backgrounds = args.images.open_data()?.0;
             return Ok(planted(&backgrounds, &config, &self.engine, &store, &mut tell)?);
+        }
+        if experiment == Experiment::References {
+            let mut config = ReferencesConfig::at(scale);
+            (config.examples, config.seed) = (count(config.examples), seed);
+            let backgrounds = args.images.open_data()?.0;
+            return Ok(references(&backgrounds, &config, &self.engine, &store, &mut tell)?);
+        }
+        if experiment == Experiment::Natural {
+            let mut config = NaturalConfig { pairs: args.images.pairs.clone(), ..NaturalConfig::at(scale) };
+            (config.examples, config.seed) = (count(config.examples), seed);
+            let (train, held_out) = args.images.open_data()?;
+            let network = args.images.model.as_ref().map(onnx_grad::Model::load).transpose()?;
+            return Ok(natural(&train, &held_out, network, &config, &self.engine, &store, &mut tell)?);
         }
         let images = match &mut self.images {
             Some(images) => images,

@@ -27,6 +27,8 @@ pub struct Planted {
     pub data: Dataset,
     /// What decides the label of each row, `[rows, features]`.
     pub truth: Array2<bool>,
+    /// What goes along with the label and decides nothing, `[rows, features]`.
+    pub others: Array2<bool>,
 }
 
 /// Patches on photographs.
@@ -36,18 +38,43 @@ pub struct PlantedImages {
     pub patch: usize,
     /// How often the second patch agrees with the label: 0.5 is chance, 1 is always.
     pub agreement: f64,
+    /// Which patch decides.
+    pub deciding: DecidingPatch,
+    /// Where that patch is.
+    pub place: PatchPlace,
+}
+
+/// Which of the two patches has the label's colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DecidingPatch {
+    /// The red or green one.
+    #[default]
+    RedOrGreen,
+    /// The blue or yellow one.
+    BlueOrYellow,
+}
+
+/// Where the patch that decides is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PatchPlace {
+    /// At a place of its own in every image.
+    #[default]
+    Anywhere,
+    /// In the middle of every image.
+    Middle,
 }
 
 impl Default for PlantedImages {
     /// Patches of 6 pixels; the second agrees in 8 of 10.
     fn default() -> Self {
-        Self { patch: 6, agreement: 0.8 }
+        Self { patch: 6, agreement: 0.8, deciding: DecidingPatch::default(), place: PatchPlace::default() }
     }
 }
 
-/// Red and green decide, blue and yellow do not.
-const DECIDING: [[u8; 3]; 2] = [[220, 40, 40], [40, 190, 60]];
-const DISTRACTING: [[u8; 3]; 2] = [[40, 60, 220], [225, 205, 40]];
+const RED_OR_GREEN: [[u8; 3]; 2] = [[220, 40, 40], [40, 190, 60]];
+const BLUE_OR_YELLOW: [[u8; 3]; 2] = [[40, 60, 220], [225, 205, 40]];
 /// How far a colour may be off, either way.
 const JITTER: i16 = 25;
 
@@ -70,20 +97,26 @@ impl PlantedImages {
             });
         }
         let pixels = height * width;
+        let colours = match self.deciding {
+            DecidingPatch::RedOrGreen => [RED_OR_GREEN, BLUE_OR_YELLOW],
+            DecidingPatch::BlueOrYellow => [BLUE_OR_YELLOW, RED_OR_GREEN],
+        };
         let mut bytes = Vec::with_capacity(rows * 3 * pixels);
         let mut truth = Array2::from_elem((rows, 3 * pixels), false);
+        let mut others = truth.clone();
         let mut labels = Vec::with_capacity(rows);
         for row in 0..rows {
             let mut rng = ChaCha8Rng::seed_from_u64(seed);
             rng.set_stream(row as u64);
-            let background = backgrounds.rows_f32(&[rng.random_range(0..backgrounds.len())])?;
-            let mut image: Vec<u8> =
-                background.iter().map(|v| (v.clamp(0.0, 1.0) * 255.0).round() as u8).collect();
+            let mut image = background(backgrounds, &mut rng)?;
             let label = rng.random_range(0..2);
             let says = if rng.random::<f64>() < self.agreement { label } else { 1 - label };
             let mut place =
                 || (rng.random_range(0..=height - self.patch), rng.random_range(0..=width - self.patch));
-            let deciding = place();
+            let deciding = match self.place {
+                PatchPlace::Anywhere => place(),
+                PatchPlace::Middle => ((height - self.patch) / 2, (width - self.patch) / 2),
+            };
             let distracting = loop {
                 let other = place();
                 let apart = |a: usize, b: usize| a.abs_diff(b) >= self.patch;
@@ -91,29 +124,56 @@ impl PlantedImages {
                     break other;
                 }
             };
-            for (at, colour) in [(distracting, DISTRACTING[says]), (deciding, DECIDING[label])] {
+            for (at, colour) in [(distracting, colours[1][says]), (deciding, colours[0][label])] {
                 let colour =
                     colour.map(|c| (i16::from(c) + rng.random_range(-JITTER..=JITTER)).clamp(0, 255) as u8);
                 for pixel in self.pixels(at, width) {
                     (0..3).for_each(|c| image[c * pixels + pixel] = colour[c]);
                 }
             }
-            for pixel in self.pixels(deciding, width) {
-                (0..3).for_each(|c| truth[[row, c * pixels + pixel]] = true);
+            for (at, mask) in [(deciding, &mut truth), (distracting, &mut others)] {
+                for pixel in self.pixels(at, width) {
+                    (0..3).for_each(|c| mask[[row, c * pixels + pixel]] = true);
+                }
             }
             bytes.extend(image);
             labels.push(label);
         }
-        let classes = vec!["red".to_string(), "green".to_string()];
+        let classes = match self.deciding {
+            DecidingPatch::RedOrGreen => ["red", "green"],
+            DecidingPatch::BlueOrYellow => ["blue", "yellow"],
+        };
+        let classes = classes.map(str::to_string).to_vec();
         let data = Dataset::from_pixels("planted patches", backgrounds.shape(), bytes)?
             .with_labels(labels, classes)?;
-        Ok(Planted { data, truth })
+        Ok(Planted { data, truth, others })
+    }
+
+    /// So many images without either patch, drawn by the seed from the same backgrounds: what "the feature is not there" means.
+    ///
+    /// # Errors
+    /// If there is no background.
+    pub fn without_patches(&self, backgrounds: &Dataset, rows: usize, seed: u64) -> Result<Dataset> {
+        backgrounds.require_rows(1, "a background")?;
+        let mut bytes = Vec::with_capacity(rows * backgrounds.features());
+        for row in 0..rows {
+            let mut rng = ChaCha8Rng::seed_from_u64(seed);
+            rng.set_stream(row as u64);
+            bytes.extend(background(backgrounds, &mut rng)?);
+        }
+        Dataset::from_pixels("without patches", backgrounds.shape(), bytes)
     }
 
     fn pixels(&self, (top, left): (usize, usize), width: usize) -> impl Iterator<Item = usize> + use<> {
         let patch = self.patch;
         (0..patch * patch).map(move |k| (top + k / patch) * width + left + k % patch)
     }
+}
+
+/// One of the backgrounds, as bytes.
+fn background(backgrounds: &Dataset, rng: &mut ChaCha8Rng) -> Result<Vec<u8>> {
+    let drawn = backgrounds.rows_f32(&[rng.random_range(0..backgrounds.len())])?;
+    Ok(drawn.iter().map(|v| (v.clamp(0.0, 1.0) * 255.0).round() as u8).collect())
 }
 
 /// Columns that decide, that go along, and that do neither.
@@ -163,8 +223,9 @@ impl PlantedTable {
         let classes = vec!["no".to_string(), "yes".to_string()];
         let data = Dataset::from_rows("planted columns", &[3 * COLUMNS], values.view())?
             .with_labels(labels, classes)?;
-        let truth = Array2::from_shape_fn((rows, 3 * COLUMNS), |(_, column)| column < COLUMNS);
-        Ok(Planted { data, truth })
+        let kind =
+            |kind: usize| Array2::from_shape_fn((rows, 3 * COLUMNS), |(_, column)| column / COLUMNS == kind);
+        Ok(Planted { data, truth: kind(0), others: kind(1) })
     }
 }
 
@@ -179,7 +240,7 @@ mod tests {
 
     #[test]
     fn the_colour_of_the_true_patch_is_the_label_and_that_of_the_other_agrees_as_often_as_asked() {
-        let maker = PlantedImages { patch: 4, agreement: 0.75 };
+        let maker = PlantedImages { patch: 4, agreement: 0.75, ..PlantedImages::default() };
         let planted = maker.make(&backgrounds(), 400, 3).unwrap();
         let (rows, labels) = (planted.data.to_f32().unwrap(), planted.data.labels().unwrap());
         let mut agreed = 0;
@@ -199,6 +260,33 @@ mod tests {
         let again = maker.make(&backgrounds(), 400, 3).unwrap();
         assert_eq!(again.data.fingerprint(), planted.data.fingerprint());
         assert!(PlantedImages { patch: 9, ..maker }.make(&backgrounds(), 1, 0).is_err());
+    }
+
+    #[test]
+    fn images_without_patches_are_the_backgrounds_and_the_other_patch_can_decide() {
+        let maker = PlantedImages { patch: 4, agreement: 0.5, ..PlantedImages::default() };
+        let free = maker.without_patches(&backgrounds(), 40, 3).unwrap().to_f32().unwrap();
+        let all = backgrounds().to_f32().unwrap();
+        assert!(free.rows().into_iter().all(|row| row == all.row(0) || row == all.row(1)));
+        // The same draws on the same backgrounds: only the patches differ.
+        let planted = maker.make(&backgrounds(), 40, 3).unwrap();
+        let rows = planted.data.to_f32().unwrap();
+        for row in 0..40 {
+            for feature in (0..3 * 256).filter(|&f| !planted.truth[[row, f]] && !planted.others[[row, f]]) {
+                assert_eq!(rows[[row, feature]], free[[row, feature]]);
+            }
+            assert!(planted.truth.row(row).iter().zip(planted.others.row(row)).all(|(a, b)| !(*a && *b)));
+        }
+        let second =
+            PlantedImages { deciding: DecidingPatch::BlueOrYellow, place: PatchPlace::Middle, ..maker };
+        let planted = second.make(&backgrounds(), 40, 3).unwrap();
+        let (rows, labels) = (planted.data.to_f32().unwrap(), planted.data.labels().unwrap());
+        for (row, label) in labels.iter().enumerate() {
+            // The middle of 16 by 16 with a patch of 4 begins at 6.
+            let at = 6 * 16 + 6;
+            assert!(planted.truth[[row, at]] && !planted.truth[[row, at - 1]]);
+            assert_eq!(usize::from(rows[[row, at]] > rows[[row, 512 + at]]), *label);
+        }
     }
 
     #[test]

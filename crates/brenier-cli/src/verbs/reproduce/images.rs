@@ -22,7 +22,7 @@ pub(super) struct ImageArgs {
     data: Option<PathBuf>,
     /// The classifier; assets/cifar10/classifier.onnx where not given
     #[arg(long, value_name = "FILE")]
-    model: Option<PathBuf>,
+    pub(super) model: Option<PathBuf>,
     /// The flow of level 1; assets/cifar10/flow-1rf.onnx where not given
     #[arg(long, value_name = "FILE")]
     flow: Option<PathBuf>,
@@ -38,6 +38,16 @@ pub(super) struct ImageArgs {
     /// convergence: the folder of a training with --keep-every; a small one is trained where not given
     #[arg(long, value_name = "DIR")]
     pub(super) run: Option<PathBuf>,
+    /// natural: two classes by name or number, THIS:THAT; may be given several times
+    #[arg(long = "pair", value_name = "THIS:THAT", value_parser = pair)]
+    pub(super) pairs: Vec<(String, String)>,
+}
+
+fn pair(text: &str) -> std::result::Result<(String, String), String> {
+    match text.split_once(':') {
+        Some((own, other)) if !own.is_empty() && !other.is_empty() => Ok((own.into(), other.into())),
+        _ => Err("two classes with a colon between them are needed, such as 4:9".into()),
+    }
 }
 
 /// Where the project keeps its own networks.

@@ -158,7 +158,7 @@ fn columns_that_do_not_make_the_model_are_told() {
     assert!((found["result"]["change"]["value"].as_f64().unwrap() - 1.0).abs() < 1e-5, "{found}");
     assert_eq!(found["columns"][1]["kind"]["values"][2], "Pisa");
     let done = place.run(
-        "evaluate -m model.onnx many.csv --methods gradient,ig --metrics completeness -n 4 --part train -q",
+        "evaluate -m model.onnx many.csv --methods gradient,ig --metrics completeness-residual -n 4 --part train -q",
     );
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
 }

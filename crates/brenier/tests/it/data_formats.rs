@@ -290,9 +290,9 @@ fn csv_with_categories() {
     fs::write(&other, gzip(b"\xef\xbb\xbfjob\tage\tmonth\tincome\nnurse\t1\t10\t2\n")).unwrap();
     let other = Dataset::open(other, &OpenOptions::default().like(&data)).unwrap();
     assert_eq!(other.to_f32().unwrap(), array![[1., 0., 1., 2., 0., 1.]]);
-    // The limit counts before columns are coded.
+    // A limit takes rows away, not the values of categories.
     let first = Dataset::open(&path, &OpenOptions { limit: Some(1), ..options }).unwrap();
-    assert_eq!(first.feature_names(), ["age", "job=nurse", "income", "month=10"]);
+    assert_eq!((first.len(), first.feature_names()), (1, data.feature_names()));
 }
 
 #[test]

@@ -116,6 +116,9 @@ pub struct TetrominoImages {
     pub counterparts: Array2<f32>,
 }
 
+/// Pixels with values.
+type Signal = Vec<(usize, f64)>;
+
 impl Tetrominoes {
     /// The cell with the weight that the benchmark's configuration for 8x8 pixels has.
     pub fn of_benchmark(scenario: Scenario, backdrop: Backdrop) -> Self {
@@ -194,7 +197,7 @@ impl Tetrominoes {
     }
 
     /// The signal of an image and the nearest of the other class, as pixels with values.
-    fn signals(&self, label: usize, rng: &mut ChaCha8Rng) -> (Vec<(usize, f64)>, Vec<(usize, f64)>) {
+    fn signals(&self, label: usize, rng: &mut ChaCha8Rng) -> (Signal, Signal) {
         let at = |cells: [(usize, usize); 4], place, sign: f64| pixels(cells, place).map(move |p| (p, sign));
         let shapes = [T, L];
         match self.scenario {

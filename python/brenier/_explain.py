@@ -30,6 +30,8 @@ def explain(
     steps: int | None = None,
     baseline: Any = None,
     background: Any = None,
+    against: Any = None,
+    among: Any = None,
     samples: int | None = None,
     noise: float | None = None,
     groups: Any = None,
@@ -56,6 +58,11 @@ def explain(
     ``"noise"``, ``"background"``, one row, or one for each input; ``background`` are rows of the kind that the model was
     trained on. What a method does not use is refused.
 
+    ``against`` are rows to compare with, "why this and not that": every input is carried to its counterpart among them, along
+    the ``flow`` (from them to rows like the inputs), or without one by optimal transport between two fitted Gaussians, and
+    ``among`` are rows like the inputs; the inputs themselves where not given. Certificates then say how far the comparison
+    itself can be trusted, under ``comparison``.
+
     ``progress`` shows a line on stderr: None where somebody looks (a terminal, a notebook), True, or False. Ctrl-C stops it.
     """
     taken = given(x)
@@ -69,8 +76,9 @@ def explain(
         window=window, stride=stride, layer=layer, lrp_rule=lrp_rule, neighbours=neighbours,
         solver_tolerance=solver_tolerance, inversion_steps=inversion_steps, seed=seed,
     )
-    name = method or ("transport" if flows else "ig")
+    name = method or ("transport" if flows or against is not None else "ig")
     chosen, given_rows = _settings.method(name, arguments, flow=bool(flows), background=background is not None)
+    compared = _compared(against, among, flat, shape, json.loads(chosen)["method"])
     if target is not None and targets is not None:
         raise SettingError("target= and targets= are both given\nhint: give one of them")
     wanted = _several(asked, targets) if targets is not None else asked.targets(target, len(flat))
@@ -86,9 +94,26 @@ def explain(
             baselines=_settings.baseline_rows(given_rows, shape, len(flat)),
             background=None if background is None else rows(given(background, "the background"), shape, "the background"),
             flows=[one._native_flow() for one in flows],
+            against=compared,
             progress=line,
         )
     return Explanations._of(found, shape, feature_names=names, classes=asked.classes or None)
+
+
+def _compared(against: Any, among: Any, flat: Any, shape: tuple[int, ...], method: str) -> Any:
+    """The rows to compare with, and rows like the inputs."""
+    if against is None:
+        if among is not None:
+            raise SettingError("among= makes no difference without against=\nhint: give the rows to compare with as against=")
+        return None
+    if method not in ("transport", "transport-line", "nearest-ig", "expected-gradients", "gradient-shap", "deep-shap"):
+        raise SettingError(
+            f"against= makes no difference to {method}\nhint: leave method= out, or choose transport, transport-line, nearest-ig "
+            "or expected-gradients"
+        )
+    other = rows(given(against, "the rows to compare with"), shape, "the rows to compare with")
+    own = flat if among is None else rows(given(among, "the rows like the inputs"), shape, "the rows like the inputs")
+    return other, own
 
 
 def _flows(flow: Any, shape: tuple[int, ...]) -> list[Flow]:

@@ -63,6 +63,7 @@ def explain(
     baselines: _Rows | None = None,
     background: _Rows | None = None,
     flows: Sequence[Flow] = ...,
+    against: tuple[_Rows, _Rows] | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> _Found: ...
 def evaluate(

@@ -282,3 +282,26 @@ def test_certificates_are_json(convnet: Fixture) -> None:
     assert json.loads(json.dumps(found.certificates)) == found.certificates
     assert found.certificates[0]["sampling"]["samples"] == 5
     assert found.standard_errors is not None and found.standard_errors.shape == found.shape
+
+
+def test_an_input_is_carried_to_its_counterpart_among_the_rows_that_it_is_compared_with() -> None:
+    weights = np.array([3.0, -0.5])
+    model = brenier.Model(
+        lambda x: x @ weights, input_shape=(2,), gradients=lambda x, _: np.tile(weights, (len(x), 1))
+    )
+    # All corners of a box have a diagonal covariance: the map stretches each column by itself.
+    corners = np.array([[-1.0, -1.0], [1.0, -1.0], [-1.0, 1.0], [1.0, 1.0]])
+    other = np.tile(np.array([1.0, -2.0]) + corners * np.array([0.5, 2.0]), (500, 1))
+    own = np.tile(np.array([4.0, 0.0]) + corners * np.array([2.0, 1.0]), (500, 1))
+    x = np.array([[5.0, 0.25]])
+    found = brenier.explain(model, x, against=other, among=own, target=0)
+    counterpart = np.array([1.0 + 0.25 * (5.0 - 4.0), -2.0 + 2.0 * 0.25])
+    assert found.references is not None
+    np.testing.assert_allclose(found.references[0], counterpart, atol=2e-3)
+    np.testing.assert_allclose(found.values[0], weights * (x[0] - found.references[0]), atol=1e-6)
+    comparison = found.certificates[0]["comparison"]
+    assert comparison["against"] == "against" and abs(comparison["typical_change"] - 8.0) < 1e-5
+    with pytest.raises(brenier.SettingError, match="against= makes no difference to ig"):
+        brenier.explain(model, x, "ig", against=other)
+    with pytest.raises(brenier.SettingError, match="among= makes no difference without against="):
+        brenier.explain(model, x, among=other)

@@ -3,6 +3,8 @@
 use std::ops::ControlFlow;
 
 use brenier::attribute::{Context, Explanation};
+use brenier::compare::{Comparison, Route};
+use brenier::data::Population;
 use brenier::runs::explain::{Question, Targets, Way};
 use brenier::{VelocityField, report};
 use ndarray::{Array1, Array2, ArrayView2};
@@ -26,9 +28,9 @@ pub(crate) type Found<'py> = (
 );
 
 /// Explains flat rows. `targets` are `("same", list)`, `("each", list)` or `("highest", [count])`; `progress` is called
-/// with the number of inputs that are done.
+/// with the number of inputs that are done. `against` are rows to compare with, and rows like the inputs.
 #[pyfunction]
-#[pyo3(signature = (model, rows, method, targets, *, baselines=None, background=None, flows=Vec::new(), progress=None))]
+#[pyo3(signature = (model, rows, method, targets, *, baselines=None, background=None, flows=Vec::new(), against=None, progress=None))]
 #[allow(clippy::too_many_arguments)]
 pub(crate) fn explain<'py>(
     py: Python<'py>,
@@ -39,6 +41,7 @@ pub(crate) fn explain<'py>(
     baselines: Option<Rows<'py>>,
     background: Option<Rows<'py>>,
     flows: Vec<Bound<'py, Flow>>,
+    against: Option<(Rows<'py>, Rows<'py>)>,
     progress: Option<Py<PyAny>>,
 ) -> Answer<Found<'py>> {
     let method = read(py, method)?;
@@ -46,6 +49,13 @@ pub(crate) fn explain<'py>(
     let (rows, baselines) = (owned(&rows), baselines.as_ref().map(owned));
     let data = background.map(|rows| dataset("background", loaded.shape(), owned(&rows).view(), None));
     let data = data.transpose().or_raise(py)?;
+    let population = |name: &str, rows: &Rows<'py>| {
+        Population::new(name, dataset(name, loaded.shape(), owned(rows).view(), None)?)
+    };
+    let populations = against
+        .map(|(against, among)| Ok((population("against", &against)?, population("among", &among)?)))
+        .transpose()
+        .or_raise(py)?;
     let mut provenance = model.provenance(&loaded);
     let hashes: Vec<&str> = flows.iter().map(|flow| flow.get().hash.as_str()).collect();
     provenance.flows = (!hashes.is_empty()).then(|| hashes.join(","));
@@ -64,6 +74,14 @@ pub(crate) fn explain<'py>(
             Network::Flow(_) => None,
         });
         loaded.during(&watch, |score, outputs| {
+            let route = match fields.first() {
+                Some(field) => Route::Flow(field),
+                None => Route::default(),
+            };
+            let comparison = populations
+                .map(|(against, among)| Comparison::between(against, &among, route))
+                .transpose()?
+                .map(|comparison| comparison.seen_by(outputs));
             let question = Question {
                 score,
                 inputs: &rows.view(),
@@ -84,7 +102,7 @@ pub(crate) fn explain<'py>(
                 },
                 stills: 0,
                 provenance,
-                comparison: None,
+                comparison: comparison.as_ref(),
             };
             let mut all = Vec::with_capacity(rows.nrows());
             question.explain(&Way::Method(&method), 0, &mut |part| {

@@ -80,7 +80,11 @@ fn rows_are_bound_by_name_whoever_knows_the_columns() {
         // One row alone, in the order of the model and in another; with and without the label.
         let (right, said) = explain("age,city,debt\n33,Oslo,4\n", "");
         assert_eq!(right, [SCORE], "{source}");
-        assert!(!said.contains("notice"), "{source}: {said}");
+        assert_eq!(
+            said.matches("notice").count(),
+            said.matches("a row of zeros").count(),
+            "{source}: {said}"
+        );
         assert_eq!(explain("debt,age,city\n4,33,Oslo\n", "").0, [SCORE], "{source}");
         let (same, said) = explain("loan,debt,shoes,city,age\nyes,4,44,Oslo,33\n", "--drop loan");
         assert_eq!(same, [SCORE], "{source}");
@@ -123,7 +127,7 @@ fn two_tables_are_explained_by_the_columns_of_the_first() {
     let told = "notice: nothing says which columns the model takes, so those of a.csv are taken in their order (age, debt); \
                 --schema TABLE binds them by name\n";
     assert_eq!(said.matches(told).count(), 1, "{said}");
-    assert_eq!(said.matches("notice").count(), 1, "{said}");
+    assert_eq!(said.replace("notice: ig compares", "").matches("notice").count(), 1, "{said}");
 }
 
 #[test]

@@ -18,10 +18,10 @@
 //!
 //! // The flow that carries N(0, I) to N(0, 4 I), the score sin(x0) + sin(x1), and one input.
 //! let flow = OptimalTransport::new(Gaussian::isotropic(2, 1.0)?, Gaussian::isotropic(2, 4.0)?)?;
-//! let paths = trace(&flow, array![[2.0, -1.0]].view(), &TraceConfig::default())?;
+//! let paths = trace(&flow, array![[2.0, 1.0]].view(), &TraceConfig::default())?;
 //! let explanation = PathIntegral::new(Rule::adaptive(1e-3)).explain(&SineSum::new(2), &paths[0], 0)?;
 //!
-//! // The input came from (1, -0.5), and an additive score is credited feature by feature.
+//! // The input came from (1, 0.5), and an additive score is credited feature by feature.
 //! assert!((explanation.values[0] - (2.0_f64.sin() - 1.0_f64.sin())).abs() < 1e-5);
 //! assert_eq!(explanation.certificate.verdict, Verdict::Pass);
 //! # Ok::<(), brenier::Error>(())
@@ -95,3 +95,8 @@ struct MetricsPage;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/many-inputs.md")]
 struct ManyInputsPage;
+
+// And that of the page on comparisons.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/against.md")]
+struct AgainstPage;

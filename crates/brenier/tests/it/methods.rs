@@ -401,7 +401,8 @@ fn every_method_streams_and_counts() {
         let drawn = found.certificate.sampling.is_some();
         let warned = drawn || name.starts_with("ddim");
         assert!(warned || found.certificate.verdict == Verdict::Pass, "{name}");
-        assert_eq!(found.standard_errors.is_some(), drawn, "{name}");
+        // Several references have an error, too.
+        assert_eq!(found.standard_errors.is_some(), drawn || *name == "nearest-ig", "{name}");
     }
 }
 

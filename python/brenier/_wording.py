@@ -6,6 +6,7 @@ import re
 
 # The one table: what the library's messages say, and what is said here.
 _WORDS: dict[str, str] = {
+    "--among": "among=",
     "--background DATA": "background=",
     "--background": "background=",
     "--engine ort": "engine='ort'",
@@ -24,6 +25,8 @@ _WORDS: dict[str, str] = {
     "--solver-tolerance": "solver_tolerance=",
     "--targets": "targets=",
     "--tolerance": "tolerance=",
+    "--categorical": "a column of text",
+    "--classes": "classes=",
     "--drop": "leaving it out of the table",
     "`brenier inspect`": "brenier.inspect(model)",
     "`brenier explain -o`": "Explanations.save()",

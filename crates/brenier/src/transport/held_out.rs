@@ -1,7 +1,7 @@
 //! The amount of shrinkage under which rows that were not looked at are most likely.
 //!
 //! ```text
-//! r* = argmax_r  log N(even rows | fitted to the odd ones, r) + log N(odd rows | fitted to the even ones, r)
+//! r* = argmax_r  log N(one half | fitted to the other, r) + log N(the other | fitted to the one, r)
 //! ```
 //!
 //! In the eigenvectors of one half's covariance, with eigenvalues `l`, their mean `mu`, and `p` the mean square of the
@@ -10,6 +10,9 @@
 //! amount errs to the side of more.
 
 use ndarray::{Array1, Array2, ArrayView2, Axis, s};
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_chacha::ChaCha8Rng;
 
 use super::matrix::{eigen, product, scale_columns};
 
@@ -34,9 +37,12 @@ pub(super) fn amount(rows: ArrayView2<f64>) -> Option<f64> {
     if rows.nrows() < 4 {
         return None;
     }
-    let even = rows.slice(s![..;2, ..]);
-    let odd = rows.slice(s![1..;2, ..]);
-    let halves = [Half::new(even, odd)?, Half::new(odd, even)?];
+    // Rows may come in an order: every second one need not be like the others.
+    let mut order: Vec<usize> = (0..rows.nrows()).collect();
+    order.shuffle(&mut ChaCha8Rng::seed_from_u64(0));
+    let (first, second) = order.split_at(rows.nrows() / 2);
+    let (first, second) = (rows.select(Axis(0), first), rows.select(Axis(0), second));
+    let halves = [Half::new(first.view(), second.view())?, Half::new(second.view(), first.view())?];
     let ratio = (RANGE.1 / RANGE.0).powf(1.0 / (TRIED - 1) as f64);
     let mut best: Option<(f64, f64)> = None;
     for r in (0..TRIED).map(|i| RANGE.0 * ratio.powi(i as i32)) {
@@ -92,8 +98,6 @@ fn cost(square: f64, variance: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rand::SeedableRng;
-    use rand_chacha::ChaCha8Rng;
     use rand_distr::{Distribution, StandardNormal};
 
     /// Rows whose feature `i` has the deviation `1 / (i + 1)`.
@@ -110,6 +114,18 @@ mod tests {
         let [few, many, plenty] = [24, 400, 20_000].map(|count| amount(rows(count, 16).view()).unwrap());
         assert!(few > many && many > plenty, "{few} {many} {plenty}");
         assert!(plenty < 2e-3, "{plenty}");
+    }
+
+    #[test]
+    fn the_order_of_rows_makes_no_difference_to_speak_of() {
+        // Every second row is on one side: halves of even and odd rows would be two other populations.
+        let mut x = rows(2000, 4);
+        x.rows_mut()
+            .into_iter()
+            .enumerate()
+            .for_each(|(i, mut row)| row[0] += if i % 2 == 0 { 9.0 } else { -9.0 });
+        let found = amount(x.view()).unwrap();
+        assert!(found < 2e-3, "{found}");
     }
 
     #[test]

@@ -106,11 +106,9 @@ def _compared(against: Any, among: Any, flat: Any, shape: tuple[int, ...], metho
         if among is not None:
             raise SettingError("among= makes no difference without against=\nhint: give the rows to compare with as against=")
         return None
-    if method not in ("transport", "transport-line", "nearest-ig", "expected-gradients", "gradient-shap", "deep-shap"):
-        raise SettingError(
-            f"against= makes no difference to {method}\nhint: leave method= out, or choose transport, transport-line, nearest-ig "
-            "or expected-gradients"
-        )
+    usable = [spec["name"] for spec in methods() if "against" in spec["arguments"]]
+    if method not in usable:
+        raise SettingError(f"against= makes no difference to {method}\nhint: leave method= out, or choose from {', '.join(usable)}")
     other = rows(given(against, "the rows to compare with"), shape, "the rows to compare with")
     own = flat if among is None else rows(given(among, "the rows like the inputs"), shape, "the rows like the inputs")
     return other, own

@@ -31,5 +31,5 @@ def program() -> str:
     built = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "debug" / "brenier"
     chosen = Path(os.environ.get("BRENIER", built))
     if not chosen.exists():
-        pytest.skip(f"the program is not built: {chosen} is missing (cargo build)")
+        pytest.fail(f"the program is not built: {chosen} is missing (cargo build)")
     return str(chosen)

@@ -9,17 +9,16 @@
 //! A classifier of two classes is explained at the margin, `f_c - f_other`: its references lie in the other class, where both logits
 //! change.
 
-use brenier::attribute::{Context, Method};
+use brenier::attribute::{Allocation, Context, Method, NearestIg};
 use brenier::data::Dataset;
 use brenier::engine::EngineConfig;
 use brenier::evaluate::{Cases, Metric};
-use brenier::transport::squared_distances;
 use brenier::{
     Line, OnnxPredictor, Path, PathIntegral, PredictorConfig, Reference, Result, Rule, Score, Solver,
     TraceConfig, VelocityField, trace,
 };
-use ndarray::{Array2, ArrayView2, Axis, s};
-use onnx_grad::{Builder, Dim, Model, TensorData};
+use ndarray::{Array2, ArrayView2};
+use onnx_grad::{Builder, Model, TensorData};
 
 use super::RULE;
 
@@ -30,56 +29,15 @@ const NODES_OF_MANY: usize = 16;
 
 /// The classifier of two classes whose outputs are margins: `f_0 - f_1` and `f_1 - f_0`.
 pub(super) fn margins(network: &Model, engine: &EngineConfig) -> Result<OnnxPredictor> {
-    mixed(network, TensorData::f32(&[2, 2], &[1.0, -1.0, -1.0, 1.0]), engine)
-}
-
-/// The classifier with one output, the margin between two of its classes.
-pub(super) fn contrast(
-    network: &Model,
-    engine: &EngineConfig,
-    plus: usize,
-    minus: usize,
-) -> Result<OnnxPredictor> {
-    let logits = network.graph.outputs.first().and_then(|output| output.shape.as_ref());
-    let classes = match logits.and_then(|shape| shape.last()) {
-        Some(Dim::Known(classes)) => usize::try_from(*classes).unwrap_or_default(),
-        _ => plus.max(minus) + 1,
-    };
-    let mut weights = vec![0.0; classes];
-    weights[plus] += 1.0;
-    weights[minus] -= 1.0;
-    mixed(network, TensorData::f32(&[classes, 1], &weights), engine)
-}
-
-/// The network with logits that are mixed by a matrix.
-fn mixed(network: &Model, matrix: TensorData, engine: &EngineConfig) -> Result<OnnxPredictor> {
     let mut graph = network.graph.clone();
     let logits = graph.outputs.remove(0).name;
     graph.outputs.clear();
     let mut b = Builder::extend(graph, "margin/")?;
-    let matrix = b.constant(matrix);
+    let matrix = b.constant(TensorData::f32(&[2, 2], &[1.0, -1.0, -1.0, 1.0]));
     let margins = b.matmul(&logits, &matrix);
     b.output("margins", &margins);
     let model = Model { graph: b.finish()?, ..network.clone() };
     OnnxPredictor::new(&model, &PredictorConfig { engine: engine.clone(), ..PredictorConfig::default() })
-}
-
-/// A flow the other way: what was the reference is the data.
-pub(super) struct Reversed<'a>(pub(super) &'a dyn VelocityField);
-
-impl VelocityField for Reversed<'_> {
-    fn shape(&self) -> &[usize] {
-        self.0.shape()
-    }
-
-    fn velocity(&self, x: ArrayView2<f64>, times: &[f64]) -> Result<Array2<f64>> {
-        let times: Vec<f64> = times.iter().map(|t| 1.0 - t).collect();
-        Ok(-self.0.velocity(x, &times)?)
-    }
-
-    fn normal_coordinates(&self, _x: ArrayView2<f64>) -> Option<Array2<f64>> {
-        None
-    }
 }
 
 /// Credit of each input along the line from its reference.
@@ -89,23 +47,13 @@ pub(super) fn along_lines(
     inputs: ArrayView2<f64>,
     targets: &[usize],
 ) -> Result<Array2<f64>> {
-    lines(score, references, inputs, targets, RULE)
-}
-
-fn lines(
-    score: &dyn Score,
-    references: ArrayView2<f64>,
-    inputs: ArrayView2<f64>,
-    targets: &[usize],
-    rule: Rule,
-) -> Result<Array2<f64>> {
     let pairs = references.rows().into_iter().zip(inputs.rows());
     let lines = pairs.map(|(from, to)| Line::new(from, to)).collect::<Result<Vec<_>>>()?;
-    of_paths(score, &lines, targets, rule)
+    of_paths(score, &lines, targets)
 }
 
-fn of_paths<P: Path>(score: &dyn Score, paths: &[P], targets: &[usize], rule: Rule) -> Result<Array2<f64>> {
-    let explanations = PathIntegral::new(rule).explain_batch(score, paths, targets)?;
+fn of_paths<P: Path>(score: &dyn Score, paths: &[P], targets: &[usize]) -> Result<Array2<f64>> {
+    let explanations = PathIntegral::new(RULE).explain_batch(score, paths, targets)?;
     let mut credit = Array2::zeros((paths.len(), score.features()));
     for (mut row, explanation) in credit.rows_mut().into_iter().zip(&explanations) {
         row.assign(&explanation.values);
@@ -138,50 +86,14 @@ impl Ways {
 
     /// Credit along the ways.
     pub(super) fn credit(&self, score: &dyn Score, targets: &[usize]) -> Result<Array2<f64>> {
-        of_paths(score, &self.paths, targets, RULE)
+        of_paths(score, &self.paths, targets)
     }
 }
 
-/// The nearest rows of a population for each input.
-pub(super) struct Nearest {
-    rows: Array2<f64>,
-    of: Vec<Vec<usize>>,
-}
-
-impl Nearest {
-    /// The `count` nearest rows of a data set.
-    pub(super) fn new(population: &Dataset, inputs: ArrayView2<f64>, count: usize) -> Result<Nearest> {
-        let rows = population.rows_f64(&(0..population.len()).collect::<Vec<_>>())?;
-        let distances = squared_distances(inputs, rows.view())?;
-        let of = distances.axis_iter(Axis(0)).map(|to| {
-            let mut order: Vec<usize> = (0..to.len()).collect();
-            order.sort_by(|&a, &b| to[a].total_cmp(&to[b]));
-            order.truncate(count);
-            order
-        });
-        Ok(Nearest { of: of.collect(), rows })
-    }
-
-    /// Credit along the lines from them, averaged.
-    pub(super) fn credit(
-        &self,
-        score: &dyn Score,
-        inputs: ArrayView2<f64>,
-        targets: &[usize],
-    ) -> Result<Array2<f64>> {
-        let mut credit = Array2::zeros(inputs.raw_dim());
-        for (i, nearest) in self.of.iter().enumerate() {
-            let references = self.rows.select(Axis(0), nearest);
-            let many = inputs.slice(s![i..=i, ..]);
-            let many =
-                many.broadcast(references.raw_dim()).map_or_else(|| references.clone(), |v| v.to_owned());
-            let rule = Rule::GaussLegendre { nodes: NODES_OF_MANY };
-            let targets = vec![targets[i]; nearest.len()];
-            let all = lines(score, references.view(), many.view(), &targets, rule)?;
-            credit.row_mut(i).assign(&(all.sum_axis(Axis(0)) / nearest.len().max(1) as f64));
-        }
-        Ok(credit)
-    }
+/// Credit along the lines from the nearest rows of a population, averaged.
+pub(super) fn from_nearest(count: usize) -> Method {
+    let allocation = Allocation::PathIntegral { rule: Rule::GaussLegendre { nodes: NODES_OF_MANY } };
+    NearestIg { neighbours: count, allocation }.into()
 }
 
 /// Credit by one of the library's methods.
@@ -224,32 +136,16 @@ pub(super) fn mean(values: &[Option<f64>]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use brenier::{FieldFn, ScoreFn};
+    use brenier::ScoreFn;
     use ndarray::array;
+    use onnx_grad::Dim;
 
     #[test]
-    fn a_reversed_flow_ends_where_the_flow_begins() {
-        // dx/dt = x multiplies by e; the other way it divides.
-        let growth = FieldFn::new(&[1], |x, _| x.to_owned());
-        let ways = Ways::back(&growth, array![[1.0]].view()).unwrap();
-        let other = Ways::back(&Reversed(&growth), array![[1.0]].view()).unwrap();
-        let e = std::f64::consts::E;
-        assert!((ways.references[[0, 0]] * e - 1.0).abs() < 1e-3);
-        assert!((other.references[[0, 0]] / e - 1.0).abs() < 1e-3);
-    }
-
-    #[test]
-    fn credit_along_lines_and_from_the_nearest() {
+    fn credit_along_lines() {
         let product = ScoreFn::new(&[2], |x, _| (x[0] * x[1], array![x[1], x[0]]));
         let inputs = array![[2.0, 3.0]];
         let credit = along_lines(&product, array![[0.0, 0.0]].view(), inputs.view(), &[0]).unwrap();
         assert!((credit[[0, 0]] - 3.0).abs() < 1e-9 && (credit[[0, 1]] - 3.0).abs() < 1e-9);
-        let rows = array![[9.0_f32, 9.0], [2.0, 2.0], [1.0, 3.0]];
-        let population = Dataset::from_rows("rows", &[2], rows.view()).unwrap();
-        // From (2, 2) the second feature has all: 2 * 1; from (1, 3) the first: 3 * 1.
-        let near = Nearest::new(&population, inputs.view(), 2).unwrap();
-        let credit = near.credit(&product, inputs.view(), &[0]).unwrap();
-        assert!((credit[[0, 0]] - 1.5).abs() < 1e-9 && (credit[[0, 1]] - 1.0).abs() < 1e-9, "{credit}");
     }
 
     #[test]
@@ -264,7 +160,5 @@ mod tests {
         let (values, gradients) = margin.gradients(array![[1.0, 1.0], [1.0, 1.0]].view(), &[0, 1]).unwrap();
         assert_eq!(values, array![-2.0, 2.0]);
         assert_eq!(gradients, array![[1.0, -3.0], [-1.0, 3.0]]);
-        let one = contrast(&model, &EngineConfig::default(), 1, 0).unwrap();
-        assert_eq!(one.values(array![[1.0, 1.0]].view(), &[0]).unwrap(), array![2.0]);
     }
 }

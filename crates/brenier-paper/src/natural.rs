@@ -19,7 +19,7 @@ use ndarray::{Array2, Axis};
 use onnx_grad::Model;
 use serde::{Deserialize, Serialize};
 
-use super::compare::{along_lines, contrast};
+use super::compare::along_lines;
 use super::{Figure, Row, Scale as Size, Table, Tell, trained};
 
 /// The size of the experiment.
@@ -88,7 +88,7 @@ pub fn natural(
     let mut rows = vec![Row::of("classifier", "accuracy", &[classifier.accuracy], None)];
     let mut figures = Vec::new();
     for (own, other) in &config.pairs {
-        let task = Task::new(train, held_out, (own.as_str(), other.as_str()), &classifier, engine, config)?;
+        let task = Task::new(train, held_out, (own.as_str(), other.as_str()), &classifier, config)?;
         let name = format!("{} against {}", task.own.name(), task.other.name());
         rows.extend(task.rows(&name)?);
         let file = format!("natural-{}.svg", name.to_lowercase().replace([' ', '/'], "-"));
@@ -125,7 +125,8 @@ struct Task<'a> {
     /// How much was cut off, as a part of the squared displacement.
     cut: Vec<f64>,
     nearest: Array2<f64>,
-    /// The other class's number.
+    /// The numbers of the inputs' class and of the other.
+    target: usize,
     class: usize,
     /// Margins of held-out images of the other class.
     usual: Vec<f64>,
@@ -137,7 +138,6 @@ impl<'a> Task<'a> {
         held_out: &Dataset,
         (own, other): (&str, &str),
         classifier: &'a trained::Classifier,
-        engine: &EngineConfig,
         config: &NaturalConfig,
     ) -> Result<Task<'a>> {
         let (own, other) = (Population::of_class(train, own)?, Population::of_class(train, other)?);
@@ -145,7 +145,7 @@ impl<'a> Task<'a> {
             train.classes().iter().position(|name| name == population.name()).unwrap_or_default()
         };
         let (target, class) = (number(&own), number(&other));
-        let margin = contrast(&classifier.network, engine, target, class)?;
+        let margin = classifier.model.with_contrast(class)?;
         let labels = held_out.require_labels()?;
         let of_class = |wanted: usize| -> Vec<usize> {
             (0..labels.len()).filter(|&row| labels[row] == wanted).collect()
@@ -161,15 +161,11 @@ impl<'a> Task<'a> {
             });
         }
         let inputs = all.select(Axis(0), &right);
-        let map = GaussianMap::fit(other.rows(), own.rows(), &GaussianConfig::default())?;
-        let carried = map.invert(inputs.view())?;
-        let counterparts = carried.mapv(|v| v.clamp(0.0, 1.0));
-        let square = |row: ndarray::ArrayView1<f64>| row.dot(&row);
-        let cut = (0..inputs.nrows()).map(|row| {
-            let moved = square((&inputs.row(row) - &carried.row(row)).view());
-            square((&counterparts.row(row) - &carried.row(row)).view()) / moved.max(f64::MIN_POSITIVE)
-        });
-        let cut = cut.collect();
+        let map =
+            GaussianMap::fit(other.rows(), own.rows(), &GaussianConfig::default())?.with_bounds(0.0, 1.0);
+        let starts = map.starts(inputs.view())?;
+        let cut = starts.clipped.iter().flatten().map(|part| part * part).collect();
+        let counterparts = starts.states;
         let rows = other.rows().rows_f64(&(0..other.rows().len()).collect::<Vec<_>>())?;
         let distances = squared_distances(inputs.view(), rows.view())?;
         let nearest: Vec<usize> = distances
@@ -179,7 +175,7 @@ impl<'a> Task<'a> {
             .collect();
         let nearest = rows.select(Axis(0), &nearest);
         let real = held_out.rows_f64(&of_class(class))?;
-        let usual = margin.values(real.view(), &vec![0; real.nrows()])?.to_vec();
+        let usual = margin.values(real.view(), &vec![target; real.nrows()])?.to_vec();
         Ok(Task {
             own,
             other,
@@ -189,13 +185,14 @@ impl<'a> Task<'a> {
             counterparts,
             cut,
             nearest,
+            target,
             class,
             usual,
         })
     }
 
     fn targets(&self) -> Vec<usize> {
-        vec![0; self.inputs.nrows()]
+        vec![self.target; self.inputs.nrows()]
     }
 
     fn rows(&self, name: &str) -> Result<Vec<Row>> {

@@ -19,14 +19,14 @@ use brenier::classify::{ClassifierConfig, ResnetConfig};
 use brenier::data::Dataset;
 use brenier::engine::EngineConfig;
 use brenier::evaluate::Metric;
-use brenier::flow::{Coupling, NetworkConfig, OnnxFlow, UnetConfig};
+use brenier::flow::{Coupling, NetworkConfig, OnnxFlow, Reversed, UnetConfig};
 use brenier::problems::{DecidingPatch, PatchPlace, Planted, PlantedImages};
 use brenier::runs::{ClassifierRun, FlowRun, ReferenceKind, ReflowRun};
 use brenier::{Error, OnnxPredictor, Result, Store, VelocityField};
 use ndarray::{Array2, ArrayView2, Axis};
 use serde::{Deserialize, Serialize};
 
-use super::compare::{Nearest, Reversed, Ways, along_lines, by_method, margins, mean, truth_scores};
+use super::compare::{Ways, along_lines, by_method, from_nearest, margins, mean, truth_scores};
 use super::{Figure, RULE, Row, Scale as Size, Table, Tell, trained};
 
 /// The size of the experiment.
@@ -243,8 +243,7 @@ impl<'a> World<'a> {
         let method = Method::new("expected-gradients", &settings)?;
         let credit = by_method(&method, model, inputs.view(), targets, &self.free)?;
         scores.extend(self.first.scores("expected-gradients, without patches", &credit)?);
-        let near = Nearest::new(&self.free, inputs.view(), config.nearest)?;
-        let credit = near.credit(model, inputs.view(), targets)?;
+        let credit = by_method(&from_nearest(config.nearest), model, inputs.view(), targets, &self.free)?;
         scores
             .extend(self.first.scores(&format!("ig, {} nearest without patches", config.nearest), &credit)?);
         Ok(scores)

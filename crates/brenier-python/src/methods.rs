@@ -6,6 +6,7 @@ use brenier::Rule;
 use brenier::attribute::{
     Absence, Baseline, Grouping, LrpRule, Meaning, Method, MethodSpec, Setting, Settings,
 };
+use brenier::compare::Comparison;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde::Deserialize;
@@ -116,7 +117,11 @@ fn described<'py>(py: Python<'py>, spec: &MethodSpec) -> Answer<Bound<'py, PyDic
     entry.set_item("aliases", spec.aliases)?;
     entry.set_item("help", spec.help)?;
     entry.set_item("needs", spec.needs.iter().map(|need| need.in_words()).collect::<Vec<_>>())?;
-    entry.set_item("arguments", ARGUMENTS.iter().filter_map(useful).collect::<Vec<_>>())?;
+    let mut arguments: Vec<&str> = ARGUMENTS.iter().filter_map(useful).collect();
+    if Comparison::is_used_by(spec) {
+        arguments.extend(["against", "among"]);
+    }
+    entry.set_item("arguments", arguments)?;
     let meaning = match spec.meaning {
         Meaning::Credit => "credit",
         Meaning::Sensitivity => "sensitivity",

@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use ndarray::{Array2, ArrayView2};
 
 use self::pair::Pair;
-use crate::attribute::{ComparisonLimits, Context, Explanation, Method, Need, Setting};
+use crate::attribute::{ComparisonLimits, Context, Explanation, Method, MethodSpec, Need, Setting};
 use crate::data::{Dataset, Population};
 use crate::error::{Error, Result};
 use crate::field::VelocityField;
@@ -49,6 +49,9 @@ impl Default for Route<'_> {
 /// What inputs are compared with.
 pub struct Comparison<'a> {
     pairs: Vec<Option<Pair>>,
+    /// What the populations were taken from, and how.
+    sources: Vec<Dataset>,
+    asked: String,
     belongs: Belongs<'a>,
     route: Route<'a>,
     limits: ComparisonLimits,
@@ -80,8 +83,10 @@ impl<'a> Comparison<'a> {
     /// Populations that cannot be compared.
     pub fn between(against: Population, own: &Population, route: Route<'a>) -> Result<Self> {
         let own = own.aligned_with(&against)?;
-        let pair = Pair::new(against, own, None, false)?;
-        Ok(Self::new(vec![Some(pair)], Belongs::One, route))
+        let sources = vec![against.rows().clone(), own.rows().clone()];
+        let asked = format!("{} {}", against.name(), own.name());
+        let pair = Pair::new(against, own, None, false);
+        Ok(Self { sources, asked, ..Self::new(vec![Some(pair)], Belongs::One, route) })
     }
 
     /// Compares each input, as a member of the class that the model takes it for, with a class of labelled data, or with
@@ -112,21 +117,27 @@ impl<'a> Comparison<'a> {
                 (None, _) => None,
                 (Some(own), Some(named)) => {
                     let there = output_of.get(named.name()).copied();
-                    Some(Pair::new(named.clone(), own, there, there == Some(output))?)
+                    Some(Pair::new(named.clone(), own, there, there == Some(output)))
                 }
                 (Some(own), None) => {
                     let others = Population::others(data, own.name())?;
-                    Some(Pair::new(others, own, None, false)?.other_than(output))
+                    Some(Pair::new(others, own, None, false).other_than(output))
                 }
             });
         }
-        let comparison = Self::new(pairs, Belongs::Predicted(model), route);
-        Ok(Self { classes: classes.to_vec(), ..comparison }.seen_by(model))
+        let comparison = Self {
+            sources: vec![data.clone()],
+            asked: format!("{against:?} {classes:?}"),
+            classes: classes.to_vec(),
+            ..Self::new(pairs, Belongs::Predicted(model), route)
+        };
+        Ok(comparison.seen_by(model))
     }
 
     fn new(pairs: Vec<Option<Pair>>, belongs: Belongs<'a>, route: Route<'a>) -> Self {
         let limits = ComparisonLimits::default();
-        Self { pairs, belongs, route, limits, classes: Vec::new(), model: None }
+        let (sources, asked) = (Vec::new(), String::new());
+        Self { pairs, sources, asked, belongs, route, limits, classes: Vec::new(), model: None }
     }
 
     /// The same, with a model that is asked what it takes references for.
@@ -143,12 +154,12 @@ impl<'a> Comparison<'a> {
 
     /// What results depend on, for a run that goes on where it was stopped.
     pub fn fingerprint(&self) -> String {
-        let pairs = self.pairs.iter().flatten().map(Pair::fingerprint);
+        let sources: Vec<String> = self.sources.iter().map(Dataset::fingerprint).collect();
         let route = match self.route {
             Route::Gaussian(config) => format!("{config:?}"),
             Route::Flow(_) => "a flow".to_string(),
         };
-        crate::fingerprint(format!("{route} {:?}", pairs.collect::<Vec<_>>()).as_bytes())
+        crate::fingerprint(format!("{route} {} {sources:?}", self.asked).as_bytes())
     }
 
     /// The place of the pair of populations of each row.
@@ -159,23 +170,29 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// What a method has to work with for inputs of a place: the flow from the population that they are compared with, and
-    /// its rows as data.
+    /// What a method has to work with for inputs of a place: the flow from the population that they are compared with,
+    /// where it follows one, and its rows as data.
     ///
     /// # Errors
     /// A class without rows, and populations that no map can be fitted to.
-    pub(crate) fn context<'b>(&'b self, place: usize, context: &'b Context<'b>) -> Result<Context<'b>> {
+    pub(crate) fn context<'b>(
+        &'b self,
+        place: usize,
+        method: &Method,
+        context: &'b Context<'b>,
+    ) -> Result<Context<'b>> {
         let pair = self.pair(place)?;
-        let flow = match self.route {
-            Route::Flow(flow) if !pair.same_class() => flow,
-            _ => pair.field(self.config())?,
+        let flows: Vec<&dyn VelocityField> = match self.route {
+            _ if !method.spec().needs(Need::Flow) => Vec::new(),
+            _ if pair.is_one_population() => vec![pair.still()],
+            Route::Flow(flow) => vec![flow],
+            Route::Gaussian(config) => vec![pair.map(config)?],
         };
-        Ok(Context { data: Some(pair.against().rows()), flows: vec![flow], ..context.reborrow() })
+        Ok(Context { data: Some(pair.against().rows()), flows, ..context.reborrow() })
     }
 
     /// Whether a method compares with the population: it follows the flow, or takes all its references from the rows.
-    pub fn is_used_by(method: &Method) -> bool {
-        let spec = method.spec();
+    pub fn is_used_by(spec: &MethodSpec) -> bool {
         spec.needs(Need::Flow) || (spec.needs(Need::Data) && !spec.uses(Setting::Baseline))
     }
 
@@ -201,13 +218,6 @@ impl<'a> Comparison<'a> {
         let found = pair.evidence(way, score, &explanation, (&self.classes, &seen))?;
         let certificate = explanation.certificate.compared(found, &self.limits);
         Ok(Explanation { certificate, ..explanation })
-    }
-
-    fn config(&self) -> GaussianConfig {
-        match (self.route, Route::default()) {
-            (Route::Gaussian(config), _) | (_, Route::Gaussian(config)) => config,
-            _ => GaussianConfig::default(),
-        }
     }
 
     fn pair(&self, place: usize) -> Result<&Pair> {

@@ -101,7 +101,7 @@ pub(crate) fn run(args: &Explain) -> Result<()> {
     let (names, settings) = asked_for(args);
     let elsewhere: &[Setting] = if against.against.is_some() { &[Setting::Data] } else { &[] };
     let methods = settings.methods(&names, args.traces.is_some(), elsewhere)?;
-    if against.against.is_some() && !methods.iter().any(Comparison::is_used_by) {
+    if against.against.is_some() && !methods.iter().any(|method| Comparison::is_used_by(method.spec())) {
         bail!(
             "--against makes no difference to {}\nhint: leave --method out, or choose transport, transport-line, \
              nearest-ig or expected-gradients",

@@ -5,14 +5,14 @@ use brenier::classify::{ClassifierConfig, MlpClassifierConfig, ResnetConfig};
 use brenier::data::{Dataset, ScalingConfig, ScalingMethod};
 use brenier::engine::EngineConfig;
 use brenier::evaluate::Metric;
-use brenier::flow::{Coupling, MlpConfig, NetworkConfig, OnnxFlow};
+use brenier::flow::{Coupling, MlpConfig, NetworkConfig, OnnxFlow, Reversed};
 use brenier::problems::{Scenario, TETROMINO_SIDE, TetrominoImages, Tetrominoes};
 use brenier::runs::{ClassifierRun, FlowRun, ReferenceKind, ReflowRun};
 use brenier::transport::{GaussianConfig, GaussianMap};
 use brenier::{Error, OnnxPredictor, Result, Store, VelocityField};
 use ndarray::{Array2, Axis, s};
 
-use super::super::compare::{Nearest, Reversed, Ways, along_lines, by_method, margins, mean, truth_scores};
+use super::super::compare::{Ways, along_lines, by_method, from_nearest, margins, mean, truth_scores};
 use super::super::earth_mover::earth_mover_score;
 use super::super::trained::{self, Classifier};
 use super::super::{RULE, Tell};
@@ -123,8 +123,8 @@ impl Cell {
                 let data = rows_of_class(&self.train, 1 - label)?;
                 let method = Method::new("expected-gradients", &settings())?;
                 let drawn = by_method(&method, model, rows.view(), targets, &data)?;
-                let near = Nearest::new(&data, rows.view(), config.nearest)?;
-                Ok(vec![drawn, near.credit(model, rows.view(), targets)?])
+                let near = by_method(&from_nearest(config.nearest), model, rows.view(), targets, &data)?;
+                Ok(vec![drawn, near])
             })?;
             let [drawn, near] = two(others);
             all.push(("expected-gradients, other class".into(), drawn));

@@ -47,17 +47,7 @@ impl Transport {
         targets: &[usize],
         context: &Context,
     ) -> Result<Vec<Explanation>> {
-        let mut members = Vec::with_capacity(context.flows.len());
-        for &flow in &context.flows {
-            members.push(self.along(flow, score, inputs, targets, &mut |_| {})?);
-        }
-        match members.len() {
-            0 => Err(no_flow(Self::NAME, context)),
-            1 => Ok(members.swap_remove(0)),
-            _ => Ok((0..targets.len())
-                .map(|i| mean_of(&members.iter().map(|m| &m[i]).collect::<Vec<_>>(), "flow"))
-                .collect()),
-        }
+        over_flows(Self::NAME, context, |flow| self.along(flow, score, inputs, targets, &mut |_| {}))
     }
 
     /// As [`Transport::explain`] along one flow, with the traces, which serve other models and targets as well.
@@ -97,6 +87,25 @@ impl Transport {
     }
 }
 
+/// What `explain` says along each flow of the context: itself for one, the mean with standard errors for several.
+pub(super) fn over_flows(
+    method: &str,
+    context: &Context,
+    explain: impl Fn(&dyn VelocityField) -> Result<Vec<Explanation>>,
+) -> Result<Vec<Explanation>> {
+    let mut members: Vec<Vec<Explanation>> = Vec::with_capacity(context.flows.len());
+    for &flow in &context.flows {
+        members.push(explain(flow)?);
+    }
+    match members.len() {
+        0 => Err(no_flow(method, context)),
+        1 => Ok(members.swap_remove(0)),
+        _ => Ok((0..members[0].len())
+            .map(|i| mean_of(&members.iter().map(|m| &m[i]).collect::<Vec<_>>(), "flow"))
+            .collect()),
+    }
+}
+
 /// Refuses a flow of another shape.
 pub(super) fn expect_fitting(method: &str, flow: &dyn VelocityField, score: &dyn Score) -> Result<()> {
     if flow.features() == score.features() {
@@ -114,7 +123,7 @@ pub(super) fn expect_fitting(method: &str, flow: &dyn VelocityField, score: &dyn
 }
 
 /// What is said where there is no flow.
-pub(super) fn no_flow(method: &str, context: &Context) -> Error {
+fn no_flow(method: &str, context: &Context) -> Error {
     Error::Method {
         method: method.to_string(),
         reason: "there is no flow to follow".to_string(),

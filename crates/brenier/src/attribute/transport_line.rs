@@ -12,10 +12,9 @@
 use ndarray::ArrayView2;
 use serde::{Deserialize, Serialize};
 
-use super::mean_of::mean_of;
 use super::rows::check_inputs;
 use super::spec::{Explainer, MethodPage, MethodSpec, Need, Setting};
-use super::transport::{expect_fitting, no_flow};
+use super::transport::{expect_fitting, over_flows};
 use super::{Allocation, Context, Explanation, Meaning, Method, Settings, WithPaths, boxed};
 use crate::Result;
 use crate::flow::VelocityField;
@@ -48,17 +47,7 @@ impl TransportLine {
         targets: &[usize],
         context: &Context,
     ) -> Result<Vec<Explanation>> {
-        let mut members = Vec::with_capacity(context.flows.len());
-        for &flow in &context.flows {
-            members.push(self.along(flow, score, inputs, targets)?.0);
-        }
-        match members.len() {
-            0 => Err(no_flow(Self::NAME, context)),
-            1 => Ok(members.swap_remove(0)),
-            _ => Ok((0..targets.len())
-                .map(|i| mean_of(&members.iter().map(|m| &m[i]).collect::<Vec<_>>(), "flow"))
-                .collect()),
-        }
+        over_flows(Self::NAME, context, |flow| Ok(self.along(flow, score, inputs, targets)?.0))
     }
 
     fn along(
@@ -70,6 +59,8 @@ impl TransportLine {
     ) -> Result<(Vec<Explanation>, Vec<Chord>)> {
         check_inputs(score, inputs, targets)?;
         expect_fitting(Self::NAME, flow, score)?;
+        // How well the trace follows the flow says nothing of the line.
+        let config = TraceConfig { consistency_steps: 0, ..self.trace };
         let mut lines = Vec::with_capacity(targets.len());
         let explanations = self.allocation.explain_traced(
             Self::NAME,
@@ -77,7 +68,7 @@ impl TransportLine {
             inputs,
             targets,
             |rows, follow| {
-                let chords: Vec<Chord> = trace(flow, rows, &self.trace)?.iter().map(Chord::of).collect();
+                let chords: Vec<Chord> = trace(flow, rows, &config)?.iter().map(Chord::of).collect();
                 let paths: Vec<&dyn Path> = chords.iter().map(|chord| chord as &dyn Path).collect();
                 follow(&paths);
                 Ok(chords)

@@ -48,7 +48,7 @@ impl Pair {
             let standing = members.standing(reference.view())?;
             (found.membership, found.far) = (Some(standing.share), Some(standing.far));
             let way = &explanation.input - reference;
-            let way = in_units(way.view().insert_axis(Axis(0)), self.unit()).row(0).mapv(|v| v * v);
+            let way = in_units(way.view().insert_axis(Axis(0)), self.unit()?).row(0).mapv(|v| v * v);
             let typical = members.typical_distance();
             found.moved = (typical > 0.0).then(|| way.sum().sqrt() / typical);
             found.moved_features = Some(holding_most(&way));

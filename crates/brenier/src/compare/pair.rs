@@ -7,7 +7,7 @@ use ndarray::{Array1, Array2, ArrayView2};
 
 use super::membership::Membership;
 use crate::data::{Dataset, Population};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::field::{StraightStarts, VelocityField};
 use crate::score::Score;
 use crate::transport::{GaussianConfig, GaussianMap, units};
@@ -20,11 +20,13 @@ const AT_ONCE: usize = 64;
 pub(super) struct Pair {
     against: Population,
     own: Population,
-    unit: Array1<f64>,
+    unit: OnceLock<Array1<f64>>,
     /// The output that stands for the population compared with, or the one that it must not be.
     pub(super) class: Option<Wanted>,
     same_class: bool,
-    field: OnceLock<Field>,
+    same_rows: OnceLock<bool>,
+    still: Still,
+    map: OnceLock<GaussianMap>,
     membership: OnceLock<Membership>,
     typical: Mutex<BTreeMap<usize, f64>>,
 }
@@ -36,29 +38,20 @@ pub(super) enum Wanted {
     OtherThan(usize),
 }
 
-enum Field {
-    Map(Box<GaussianMap>),
-    Still(Still),
-}
-
 impl Pair {
-    pub(super) fn new(
-        against: Population,
-        own: Population,
-        class: Option<usize>,
-        same_class: bool,
-    ) -> Result<Self> {
-        let unit = units(against.rows(), own.rows())?;
-        Ok(Self {
+    pub(super) fn new(against: Population, own: Population, class: Option<usize>, same_class: bool) -> Self {
+        Self {
+            still: Still { shape: against.rows().shape().to_vec() },
             against,
             own,
-            unit,
+            unit: OnceLock::new(),
             class: class.map(Wanted::This),
             same_class,
-            field: OnceLock::new(),
+            same_rows: OnceLock::new(),
+            map: OnceLock::new(),
             membership: OnceLock::new(),
             typical: Mutex::default(),
-        })
+        }
     }
 
     pub(super) fn other_than(mut self, class: usize) -> Self {
@@ -78,8 +71,9 @@ impl Pair {
         &self.own
     }
 
-    pub(super) fn unit(&self) -> &Array1<f64> {
-        &self.unit
+    /// The unit of each feature.
+    pub(super) fn unit(&self) -> Result<&Array1<f64>> {
+        made_once(&self.unit, || units(self.against.rows(), self.own.rows()))
     }
 
     /// Whether the input's own class is the one that it is compared with.
@@ -87,44 +81,35 @@ impl Pair {
         self.same_class
     }
 
-    pub(super) fn fingerprint(&self) -> String {
-        let rows = |population: &Population| population.rows().fingerprint();
-        format!("{} {} {}", self.against.name(), rows(&self.against), rows(&self.own))
+    /// Whether there is nothing between the two: they are the same class, or the same rows.
+    pub(super) fn is_one_population(&self) -> bool {
+        self.same_class || *self.same_rows.get_or_init(|| self.against.is_same_as(&self.own))
     }
 
-    /// The field that carries the population compared with to the input's.
-    pub(super) fn field(&self, config: GaussianConfig) -> Result<&dyn VelocityField> {
-        if self.field.get().is_none() {
-            let made = self.make_field(config)?;
-            // Whoever came first has made the same.
-            let _ = self.field.set(made);
-        }
-        match self.field.get() {
-            Some(Field::Map(map)) => Ok(map.as_ref()),
-            Some(Field::Still(still)) => Ok(still),
-            None => Err(Error::Zero { what: "the number of fields" }),
-        }
+    /// The field between a population and itself.
+    pub(super) fn still(&self) -> &dyn VelocityField {
+        &self.still
     }
 
-    fn make_field(&self, config: GaussianConfig) -> Result<Field> {
+    /// The map that carries the population compared with to the input's.
+    ///
+    /// # Errors
+    /// Populations that no map can be fitted to.
+    pub(super) fn map(&self, config: GaussianConfig) -> Result<&dyn VelocityField> {
         let (from, to) = (self.against.rows(), self.own.rows());
-        if self.same_class || self.against.is_same_as(&self.own) {
-            return Ok(Field::Still(Still { shape: from.shape().to_vec() }));
-        }
-        let map = GaussianMap::fit(from, to, &config)?;
-        let map = match bounds(from, to) {
-            Some((low, high)) => map.with_bounds(low, high),
-            None => map,
-        };
-        Ok(Field::Map(Box::new(map)))
+        let map = made_once(&self.map, || {
+            let map = GaussianMap::fit(from, to, &config)?;
+            Ok(match bounds(from, to) {
+                Some((low, high)) => map.with_bounds(low, high),
+                None => map,
+            })
+        })?;
+        Ok(map)
     }
 
     pub(super) fn membership(&self) -> Result<&Membership> {
-        if self.membership.get().is_none() {
-            let made = Membership::new(self.against.rows(), &self.unit)?;
-            let _ = self.membership.set(made);
-        }
-        self.membership.get().ok_or(Error::Zero { what: "the number of members" })
+        let unit = self.unit()?;
+        made_once(&self.membership, || Membership::new(self.against.rows(), unit))
     }
 
     /// The mean score of the input's population minus that of the other.
@@ -140,6 +125,16 @@ impl Pair {
         }
         Ok(change)
     }
+}
+
+/// What is in a cell, made where it is empty.
+fn made_once<T>(cell: &OnceLock<T>, make: impl FnOnce() -> Result<T>) -> Result<&T> {
+    if let Some(known) = cell.get() {
+        return Ok(known);
+    }
+    // Whoever came first has made the same.
+    let made = make()?;
+    Ok(cell.get_or_init(|| made))
 }
 
 /// Between which numbers values of images lie; nothing is said of tables.

@@ -85,7 +85,7 @@ impl Question<'_> {
         let rows = self.inputs.rows(range.clone())?;
         let rounds = self.targets.of(rows.view(), range.clone())?;
         let mut part = match (self.comparison, way) {
-            (Some(comparison), Way::Method(method)) if Comparison::is_used_by(method) => {
+            (Some(comparison), Way::Method(method)) if Comparison::is_used_by(method.spec()) => {
                 compared::explain(self, comparison, method, rows.view(), range, &rounds)?
             }
             _ => way.explain(self, rows.view(), range, &rounds)?,

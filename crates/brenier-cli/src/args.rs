@@ -35,6 +35,8 @@ pub(crate) enum Command {
     Shift(Box<verbs::shift::ShiftVerb>),
     /// Show what a model is, and whether and where it can be differentiated
     Inspect(verbs::inspect::Inspect),
+    /// Learn what is ordinary for a flow from rows that it was not trained on, so that certificates can tell
+    Calibrate(verbs::calibrate::Calibrate),
     /// Train a flow from a reference distribution to data, a diffusion model, or a classifier
     Train(Box<verbs::train::Train>),
     /// Straighten a flow: train its next rectification level
@@ -60,6 +62,7 @@ impl Command {
             Command::Explain(explain) => verbs::explain::run(explain),
             Command::Shift(shift) => verbs::shift::run(shift),
             Command::Inspect(inspect) => verbs::inspect::run(inspect),
+            Command::Calibrate(calibrate) => verbs::calibrate::run(calibrate),
             Command::Reflow(reflow) => verbs::reflow::run(reflow),
             Command::Train(train) => verbs::train::run(train),
             Command::Reproduce(reproduce) => verbs::reproduce::run(reproduce),

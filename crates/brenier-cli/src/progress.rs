@@ -68,6 +68,9 @@ impl RunProgress {
                 self.advance("training", p.step, total, &message);
             }
             Event::Pairs(done, total) => self.advance("pairs", done as u64, total as u64, ""),
+            Event::Calibrating(done, total) => {
+                self.advance("calibrating", done as u64, total as u64, "");
+            }
             Event::Measuring => {
                 self.stage = None;
                 print_progress("measuring on held-out data");

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
+use brenier::calibration::FlowQuality;
 use brenier::data::Dataset;
 use brenier::runs::Outcome;
 use brenier::train::TrainConfig;
@@ -25,6 +26,9 @@ pub(crate) struct RunArgs {
     /// The part of DATA to train on, where it does not come in parts
     #[arg(long, value_name = "FRACTION", default_value_t = 0.9)]
     pub(crate) train_fraction: f64,
+    /// Flows: held-out rows to calibrate by at the end, at the most; 0 leaves it out
+    #[arg(long, value_name = "N", default_value_t = 200)]
+    pub(crate) calibration_rows: usize,
     /// How the result is printed
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
@@ -96,8 +100,34 @@ impl RunArgs {
             );
             line("velocity evaluations per path", format!("{:.0}", q.velocity_evaluations));
         }
+        if let Some(calibrated) = &outcome.calibrated {
+            for (name, value) in calibration_lines(calibrated.rows, &calibrated.quality) {
+                line(name, value);
+            }
+        } else if outcome.quality.is_some() && file == "flow.onnx" {
+            line("calibrated", "no: fewer than 60 rows to go by (brenier calibrate)".to_string());
+        }
         print_data(&text)
     }
+}
+
+/// What a calibration says of a flow, for people.
+pub(crate) fn calibration_lines(rows: usize, quality: &FlowQuality) -> Vec<(&'static str, String)> {
+    let mut lines = vec![("calibrated", format!("by {rows} held-out rows"))];
+    if let Some(gain) = quality.gain {
+        lines.push(("log-likelihood over a Gaussian", format!("{gain:+.3} a feature")));
+    }
+    if !quality.energies.is_empty() {
+        let energies: Vec<String> = quality.energies.iter().map(|e| format!("{e:.2}")).collect();
+        lines.push(("energy of references (1 is right)", energies.join(", ")));
+    }
+    let words = match (quality.objection(), quality.gain) {
+        (Some(objection), _) => format!("no: {objection}"),
+        (None, Some(_)) => "yes".to_string(),
+        (None, None) => "judged input by input: it starts from data".to_string(),
+    };
+    lines.push(("good enough to explain with", words));
+    lines
 }
 
 /// The training

@@ -1,5 +1,6 @@
 //! A file per verb: its arguments and the function that does it.
 
+pub(crate) mod calibrate;
 pub(crate) mod completions;
 pub(crate) mod demo;
 pub(crate) mod evaluate;

@@ -37,7 +37,8 @@ pub(super) fn flow(
     tell: Tell,
 ) -> Result<OnnxFlow> {
     kept(store, name, &run.training.engine, |folder| {
-        train_generator(data, held_out, None, None, run, folder, &mut watch(name, tell))
+        let run = FlowRun { calibration_rows: 0, ..run.clone() };
+        train_generator(data, held_out, None, None, &run, folder, &mut watch(name, tell))
     })
 }
 
@@ -53,7 +54,8 @@ pub(super) fn flow_between(
 ) -> Result<OnnxFlow> {
     let (learn, held_out) = with_held_out(to)?;
     kept(store, name, &run.training.engine, |folder| {
-        train_generator(&learn, &held_out, from, None, run, folder, &mut watch(name, tell))
+        let run = FlowRun { calibration_rows: 0, ..run.clone() };
+        train_generator(&learn, &held_out, from, None, &run, folder, &mut watch(name, tell))
     })
 }
 
@@ -69,7 +71,8 @@ pub(super) fn next_level_between(
 ) -> Result<OnnxFlow> {
     let (learn, held_out) = with_held_out(to)?;
     kept(store, name, &run.training.engine, |folder| {
-        reflow(first, &learn, &held_out, Some(from), run, folder, &mut watch(name, tell))
+        let run = ReflowRun { calibration_rows: 0, ..run.clone() };
+        reflow(first, &learn, &held_out, Some(from), &run, folder, &mut watch(name, tell))
     })
 }
 
@@ -89,7 +92,8 @@ pub(super) fn next_level(
     tell: Tell,
 ) -> Result<OnnxFlow> {
     kept(store, name, &run.training.engine, |folder| {
-        reflow(first, data, held_out, None, run, folder, &mut watch(name, tell))
+        let run = ReflowRun { calibration_rows: 0, ..run.clone() };
+        reflow(first, data, held_out, None, &run, folder, &mut watch(name, tell))
     })
 }
 
@@ -178,7 +182,7 @@ fn watch<'a>(name: &'a str, tell: Tell<'a>) -> impl FnMut(Event) -> ControlFlow<
                 tell(&format!("{name}: step {} of {total}, loss {:.4}", p.step, p.loss))
             }
             Event::Pairs(done, total) if done == total => tell(&format!("{name}: {total} pairs")),
-            Event::Pairs(..) | Event::Measuring => {}
+            Event::Pairs(..) | Event::Calibrating(..) | Event::Measuring => {}
         }
         ControlFlow::Continue(())
     }

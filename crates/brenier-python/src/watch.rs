@@ -7,7 +7,8 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use brenier::{Error, Result, Score, VelocityField};
+use brenier::calibration::Standard;
+use brenier::{Error, Result, Score, StraightStarts, VelocityField};
 use ndarray::{Array1, Array2, ArrayView2, s};
 use pyo3::prelude::*;
 
@@ -140,5 +141,17 @@ impl VelocityField for WatchedField<'_> {
 
     fn normal_coordinates(&self, x: ArrayView2<f64>) -> Option<Array2<f64>> {
         self.field.normal_coordinates(x)
+    }
+
+    fn own_units(&self, x: ArrayView2<f64>) -> Array2<f64> {
+        self.field.own_units(x)
+    }
+
+    fn standard(&self) -> Standard<'_> {
+        self.field.standard()
+    }
+
+    fn straight_starts(&self, x: ArrayView2<f64>) -> Option<Result<StraightStarts>> {
+        self.field.straight_starts(x)
     }
 }

@@ -9,6 +9,7 @@
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 
 use crate::Result;
+use crate::calibration::Standard;
 
 /// A velocity field, evaluated on batches. Row `i` of the result depends on row `i` of the input only. It may be
 /// asked from several threads at once: a trace is checked while it is being followed.
@@ -30,6 +31,17 @@ pub trait VelocityField: Sync {
         Some(x.to_owned())
     }
 
+    /// States in the units that the field itself is expressed in, such as those that a network was trained in: each
+    /// feature shifted and scaled. By default the states themselves.
+    fn own_units(&self, x: ArrayView2<f64>) -> Array2<f64> {
+        x.to_owned()
+    }
+
+    /// By what traces are judged. By default a field is a formula that does what it says.
+    fn standard(&self) -> Standard<'_> {
+        Standard::Exact
+    }
+
     /// Where states at time 1 come from, where the ways of the field are straight lines whose starts are known in closed
     /// form: then nothing is solved. By default nothing is known.
     fn straight_starts(&self, _x: ArrayView2<f64>) -> Option<Result<StraightStarts>> {
@@ -49,6 +61,12 @@ impl<F: VelocityField + ?Sized> VelocityField for &F {
     }
     fn normal_coordinates(&self, x: ArrayView2<f64>) -> Option<Array2<f64>> {
         (**self).normal_coordinates(x)
+    }
+    fn own_units(&self, x: ArrayView2<f64>) -> Array2<f64> {
+        (**self).own_units(x)
+    }
+    fn standard(&self) -> Standard<'_> {
+        (**self).standard()
     }
     fn straight_starts(&self, x: ArrayView2<f64>) -> Option<Result<StraightStarts>> {
         (**self).straight_starts(x)

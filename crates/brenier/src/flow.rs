@@ -6,6 +6,7 @@
 //! a flow makes ([`reflow_pairs`](crate::reflow_pairs)).
 
 mod diffusion;
+mod identity;
 mod metadata;
 mod onnx;
 mod pairs;
@@ -13,6 +14,7 @@ mod rectified;
 mod reversed;
 
 pub use diffusion::{Denoising, NoisePredictor, noise_schedule, predict_noise_with};
+pub use identity::flow_identity;
 pub use metadata::{FlowMetadata, Objective};
 pub use onnx::OnnxFlow;
 pub use pairs::{

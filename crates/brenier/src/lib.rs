@@ -30,6 +30,8 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod attribute;
+pub mod calibrate;
+pub mod calibration;
 pub mod classify;
 pub mod compare;
 pub mod data;

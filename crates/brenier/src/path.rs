@@ -16,6 +16,7 @@ mod ddim;
 mod diagnostics;
 mod line;
 mod neighbours;
+mod ordinary;
 mod polyline;
 mod quality;
 mod reflow;
@@ -30,6 +31,8 @@ mod trajectory;
 use ndarray::{Array1, Array2};
 use serde::{Deserialize, Serialize};
 
+use crate::calibration::Ordinary;
+
 pub use blur::{BlurPath, Border};
 pub use chord::Chord;
 pub use ddim::{DdimPath, ddim, ddim_ends};
@@ -40,6 +43,7 @@ pub use diagnostics::{
 pub(crate) use diagnostics::{flow_consistency_errors, flow_defects, geometry};
 pub use line::Line;
 pub use neighbours::{JoinedGraph, NeighbourGraph};
+pub(crate) use ordinary::statistics_of;
 pub use polyline::Polyline;
 pub use quality::{Quality, assess, sliced_wasserstein};
 pub use reflow::{flow_ends, reflow_pairs};
@@ -113,6 +117,9 @@ pub struct PathEvidence {
     pub flow_consistency_error: Option<f64>,
     /// How ordinary the reference is under p0, in standard deviations; see [`reference_deviation`].
     pub reference_deviation: Option<f64>,
+    /// Whether input, way and reference are ordinary for the flow, where it was learned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ordinary: Option<Ordinary>,
     /// By how much of the way the reference was moved to keep its values within the data's bounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference_clipped: Option<f64>,

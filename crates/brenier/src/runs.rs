@@ -32,6 +32,7 @@ pub use generator::{FlowRun, Generated, ReferenceKind, train_generator};
 pub use objective::{Goal, ObjectiveSpec, objectives};
 pub use reflow::{ReflowRun, reflow};
 
+use crate::calibration::FlowQuality;
 use crate::error::Result;
 use crate::path::Quality;
 use crate::train::Progress;
@@ -45,6 +46,8 @@ pub enum Event {
     Pairs(usize, usize),
     /// The result is being measured on held-out data.
     Measuring,
+    /// Held-out rows that the flow was calibrated by, of so many.
+    Calibrating(usize, usize),
 }
 
 /// Who watches a run; where it breaks, the run stops in a state to go on from.
@@ -61,14 +64,26 @@ pub struct Outcome {
     pub loss: Option<f64>,
     /// Generators: how good it is.
     pub quality: Option<Quality>,
+    /// Flows: how they were calibrated, where there were rows enough.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calibrated: Option<Calibrated>,
     /// Classifiers: the part of held-out rows that it gets right.
     pub accuracy: Option<f64>,
+}
+
+/// What a calibration says of the flow itself.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Calibrated {
+    /// Held-out rows that it was calibrated by.
+    pub rows: usize,
+    /// What they say of it.
+    pub quality: FlowQuality,
 }
 
 impl Outcome {
     /// A run that was stopped.
     fn stopped(step: u64, loss: Option<f64>) -> Outcome {
-        Outcome { file: None, step, loss, quality: None, accuracy: None }
+        Outcome { file: None, step, loss, quality: None, calibrated: None, accuracy: None }
     }
 
     fn save(&self, folder: &Path) -> Result<()> {

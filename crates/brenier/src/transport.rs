@@ -17,6 +17,7 @@
 //! out for any number of cores.
 
 mod assignment;
+mod density;
 mod distances;
 mod fit_map;
 mod gaussian;

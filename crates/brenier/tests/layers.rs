@@ -18,6 +18,8 @@ const ORDER: &[&str] = &[
     "npz",
     // The function explained, the velocity field.
     "score",
+    // What is ordinary for a field that was learned.
+    "calibration",
     "field",
     "data",
     "problems",
@@ -31,6 +33,7 @@ const ORDER: &[&str] = &[
     "flow",
     "path",
     "attribute",
+    "calibrate",
     // Why this and not that.
     "compare",
     "evaluate",

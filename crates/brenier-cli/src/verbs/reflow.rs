@@ -74,6 +74,7 @@ pub(crate) fn run(args: &Reflow) -> Result<()> {
         solver,
         reference: kind,
         half_weights: args.run.training.half_weights,
+        calibration_rows: args.run.calibration_rows,
         training: args.run.training(&data),
     };
     let mut progress = args.run.progress()?;

@@ -133,6 +133,7 @@ pub(crate) fn run(args: &Train) -> Result<()> {
                 coupling,
                 scaling,
                 half_weights,
+                calibration_rows: args.run.calibration_rows,
                 training,
             };
             train_generator(&data, &held_out, rows.as_ref(), start, &run, &args.run.output, &mut watch)?

@@ -14,7 +14,7 @@
 use ndarray::Array1;
 use serde::{Deserialize, Serialize};
 
-use super::{ComparisonCertificate, ComparisonLimits, Rule};
+use super::{Checks, ComparisonCertificate, Rule, Verdict};
 use crate::path::PathEvidence;
 
 /// The credit of each feature of one input for one score.
@@ -50,8 +50,14 @@ pub struct Certificate {
     pub name: Option<String>,
     /// Which output was explained.
     pub target: usize,
-    /// Pass, or warn with the reasons.
+    /// All checks together.
     pub verdict: Verdict,
+    /// The verdict in its parts. Absent from certificates before format 2.
+    #[serde(default)]
+    pub checks: Checks,
+    /// The form of this certificate: 2 has checks.
+    #[serde(default = "first_format")]
+    pub format: u32,
     /// The score at the input.
     pub score: f64,
     /// Whether credit sums to the score's change, where the method claims it. In JSON its fields stand beside
@@ -101,8 +107,9 @@ pub struct PathCertificate {
     pub rule: Rule,
     /// What the adaptive rule settled on, in words.
     pub rule_used: String,
-    /// Adaptive rule only: root of the summed squares of the segments' own residuals, relative like the
-    /// residual. The residual may be small because errors cancel; this one cannot.
+    /// Root of the summed squares of the residuals of the path's segments, relative like the residual: those of the
+    /// adaptive rule, or between the nodes of a fixed one. The residual may be small because errors cancel; this one
+    /// cannot.
     pub relative_disagreement: Option<f64>,
     /// Kinetic action of the path on a uniform grid of 50 steps.
     pub kinetic_action: f64,
@@ -122,6 +129,9 @@ pub struct Sampling {
     pub samples: usize,
     /// The mean over the features of the standard error of their credit; absent where it is not estimated.
     pub mean_standard_error: Option<f64>,
+    /// Root mean square of the standard errors over that of the credit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub relative_standard_error: Option<f64>,
 }
 
 impl Completeness {
@@ -137,39 +147,16 @@ impl Completeness {
 impl Sampling {
     /// Draws with the standard errors of their mean, where they are estimated.
     pub fn new(seed: u64, samples: usize, standard_errors: Option<&Array1<f64>>) -> Self {
-        Self { seed, samples, mean_standard_error: standard_errors.and_then(|errors| errors.mean()) }
+        let mean_standard_error = standard_errors.and_then(|errors| errors.mean());
+        Self { seed, samples, mean_standard_error, relative_standard_error: None }
     }
 }
 
-/// Whether the explanation can be trusted.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "kebab-case")]
-pub enum Verdict {
-    /// Every check is within its limit.
-    Pass,
-    /// Some are not.
-    Warn {
-        /// Which, with their values, in words.
-        reasons: Vec<String>,
-    },
-}
+/// The form of certificates that are written.
+const FORMAT: u32 = 2;
 
-/// The limits beyond which a certificate warns.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Limits {
-    /// Relative completeness residual, for rules of fixed size. The adaptive rule is held to its tolerance.
-    pub residual: f64,
-    /// Round-trip error, relative to the distance between reference and input.
-    pub round_trip: f64,
-    /// Standard deviations by which a reference may be out of the ordinary.
-    pub reference_deviation: f64,
-}
-
-impl Default for Limits {
-    /// 5 % residual (the Integrated Gradients paper's advice), 1 % round trip, 4 standard deviations.
-    fn default() -> Self {
-        Self { residual: 0.05, round_trip: 0.01, reference_deviation: 4.0 }
-    }
+fn first_format() -> u32 {
+    1
 }
 
 impl Certificate {
@@ -180,7 +167,9 @@ impl Certificate {
             example,
             name: None,
             target,
-            verdict: Verdict::Pass,
+            verdict: Verdict::NoCheck,
+            checks: Checks::default(),
+            format: FORMAT,
             score,
             completeness: None,
             gradient_evaluations: 0,
@@ -194,112 +183,6 @@ impl Certificate {
             flow_hash: None,
             input_hash: None,
         }
-    }
-
-    /// The certificate with the verdict on its numbers under these limits. What is absent is not judged.
-    pub fn judged(mut self, limits: &Limits) -> Self {
-        let mut reasons = Vec::new();
-        let limit = match &self.path {
-            Some(PathCertificate { rule: Rule::Adaptive { tolerance, .. }, .. }) => *tolerance,
-            _ => limits.residual,
-        };
-        if let Some(completeness) = &self.completeness {
-            reasons.extend(completeness.objection(limit, self.sampling.is_some() && self.path.is_none()));
-            // A baseline is somebody's choice; a flow claims that the input comes from its reference.
-            let flows = ["trace", "chord", "ddim"];
-            if self.path.as_ref().is_some_and(|path| flows.contains(&path.evidence.kind.as_str())) {
-                reasons.extend(completeness.preference(self.score));
-            }
-        }
-        if let Some(path) = &self.path {
-            reasons.extend(path.objections(limit, limits));
-        }
-        self.verdict = if reasons.is_empty() { Verdict::Pass } else { Verdict::Warn { reasons } };
-        self
-    }
-}
-
-impl Certificate {
-    /// The certificate with a comparison and what speaks against it, after all else that it warns of.
-    pub fn compared(mut self, comparison: ComparisonCertificate, limits: &ComparisonLimits) -> Self {
-        let objections = comparison.objections(limits);
-        if !objections.is_empty() {
-            let mut reasons = match self.verdict {
-                Verdict::Pass => Vec::new(),
-                Verdict::Warn { reasons } => reasons,
-            };
-            reasons.extend(objections);
-            self.verdict = Verdict::Warn { reasons };
-        }
-        self.comparison = Some(comparison);
-        self
-    }
-}
-
-impl Completeness {
-    fn objection(&self, limit: f64, drawn: bool) -> Option<String> {
-        let remedy = if drawn { "draw more samples" } else { "take more steps" };
-        match self.relative_residual {
-            Some(residual) if residual > limit => Some(format!(
-                "credit misses the score's change by {}, above the limit of {}: {remedy}",
-                percent(residual),
-                percent(limit)
-            )),
-            None if self.residual > 0.0 => Some(format!(
-                "the score is the same at both ends, yet credit sums to {:e}: {remedy}",
-                self.credit_sum
-            )),
-            _ => None,
-        }
-    }
-}
-
-impl Completeness {
-    /// Credit for a score that the reference has more of is credit against it.
-    fn preference(&self, score: f64) -> Option<String> {
-        (self.reference_score > score).then(|| {
-            format!(
-                "the model scores the reference higher than the input ({:.3} against {score:.3}): credit says what \
-                 lowers the score",
-                self.reference_score
-            )
-        })
-    }
-}
-
-/// A part in percent, with as many digits as it takes to be told from 0.
-fn percent(part: f64) -> String {
-    let value = 100.0 * part;
-    if value >= 0.01 { format!("{value:.2} %") } else { format!("{value:.1e} %") }
-}
-
-impl PathCertificate {
-    fn objections(&self, residual_limit: f64, limits: &Limits) -> Vec<String> {
-        let mut reasons = Vec::new();
-        if let Some(disagreement) = self.relative_disagreement.filter(|&d| d > residual_limit) {
-            reasons.push(format!(
-                "segments disagree by {}, above the tolerance of {}: allow more gradients",
-                percent(disagreement),
-                percent(residual_limit)
-            ));
-        }
-        if let Some(error) = self.evidence.relative_round_trip_error.filter(|&e| e > limits.round_trip) {
-            let remedy = match self.evidence.kind.as_str() {
-                "ddim" => "take more steps (--inversion-steps)",
-                _ => "tighten the solver (--solver-tolerance)",
-            };
-            reasons.push(format!(
-                "run forward from the reference, the flow misses the input by {:.2} % of the way: {remedy}",
-                100.0 * error
-            ));
-        }
-        if let Some(z) = self.evidence.reference_deviation.filter(|z| z.abs() > limits.reference_deviation) {
-            reasons.push(format!(
-                "the reference lies {z:.1} standard deviations off what the flow starts from: the input is \
-                 unlike the flow's training data, or the flow is not trained enough"
-            ));
-        }
-        reasons
     }
 }
 
@@ -333,34 +216,5 @@ mod maybe_flat {
         deserializer: D,
     ) -> Result<Option<Array1<f64>>, D::Error> {
         Option::<Vec<f64>>::deserialize(deserializer).map(|list| list.map(Array1::from))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_round_trip_that_does_not_close_names_the_setting_that_closes_it() {
-        for (kind, remedy) in [("trace", "--solver-tolerance"), ("ddim", "--inversion-steps")] {
-            let evidence = |error| PathEvidence {
-                kind: kind.into(),
-                relative_round_trip_error: Some(error),
-                ..PathEvidence::default()
-            };
-            let path = |error| PathCertificate {
-                rule: Rule::adaptive(1e-3),
-                rule_used: "bisection".into(),
-                relative_disagreement: None,
-                kinetic_action: 1.0,
-                geometric_path_straightness: None,
-                evidence: evidence(error),
-            };
-            let limits = Limits::default();
-            let reasons = path(0.03).objections(limits.residual, &limits);
-            assert!(reasons.len() == 1 && reasons[0].contains("3.00 %"), "{reasons:?}");
-            assert!(reasons[0].contains(remedy), "{reasons:?}");
-            assert!(path(0.003).objections(limits.residual, &limits).is_empty());
-        }
     }
 }

@@ -1,7 +1,7 @@
 //! The mean of several explanations of one input, with standard errors.
 
 use super::moments::Moments;
-use super::{Certificate, Completeness, Explanation, Verdict};
+use super::{Certificate, Checks, Completeness, Explanation};
 
 /// The mean of what several flows or references, `what` each is called, say of one input and one target. What one of them
 /// warns of is said with its number.
@@ -14,16 +14,7 @@ pub(super) fn mean_of(members: &[&Explanation], what: &str) -> Explanation {
     let sum = |pick: fn(&Certificate) -> usize| members.iter().map(|m| pick(&m.certificate)).sum::<usize>();
     let references = members.iter().filter_map(|m| m.certificate.completeness.map(|c| c.reference_score));
     let reference_score = references.sum::<f64>() / count;
-    let reasons: Vec<String> = members
-        .iter()
-        .enumerate()
-        .flat_map(|(i, member)| match &member.certificate.verdict {
-            Verdict::Pass => Vec::new(),
-            Verdict::Warn { reasons } => {
-                reasons.iter().map(|reason| format!("{what} {i}: {reason}")).collect()
-            }
-        })
-        .collect();
+    let checks = Checks::of_several(members.iter().map(|member| &member.certificate.checks), what);
     let score = first.certificate.score;
     Explanation {
         shape: first.shape.clone(),
@@ -31,7 +22,8 @@ pub(super) fn mean_of(members: &[&Explanation], what: &str) -> Explanation {
         input: first.input.clone(),
         standard_errors: moments.mean_error(),
         certificate: Certificate {
-            verdict: if reasons.is_empty() { Verdict::Pass } else { Verdict::Warn { reasons } },
+            verdict: checks.verdict(),
+            checks,
             completeness: Some(Completeness::new(values.sum(), reference_score, score)),
             gradient_evaluations: sum(|c| c.gradient_evaluations),
             score_evaluations: sum(|c| c.score_evaluations),

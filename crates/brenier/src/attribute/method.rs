@@ -214,6 +214,7 @@ impl Method {
 fn counted_from(first: usize, part: Result<WithPaths>) -> Result<WithPaths> {
     let (mut explanations, paths) = part.map_err(|error| error.counted_from(first))?;
     explanations.iter_mut().for_each(|explanation| explanation.certificate.example += first);
+    let explanations = explanations.into_iter().map(Explanation::draws_judged).collect();
     Ok((explanations, paths))
 }
 

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::adaptive::Adaptive;
 use super::rule::{FixedRule, Weight};
+use super::segments::{Visited, disagreement};
 use super::{Certificate, Completeness, Explanation, Limits, PathCertificate, Rule};
 use crate::path::{Path, geometry};
 use crate::predictor::Score;
@@ -152,6 +153,11 @@ impl PathIntegral {
             }
             batch.flush_values(&mut |row, value| sums[row.request].ends[end] = Some(value))?;
         }
+        for sum in &mut sums {
+            if let [Some(first), Some(last)] = sum.ends {
+                sum.disagreement = disagreement(self.rule, &mut sum.visited, (first, last));
+            }
+        }
         Ok(sums)
     }
 
@@ -207,6 +213,7 @@ impl PathIntegral {
                 Sum {
                     disagreement: Some(if scale == 0.0 { 0.0 } else { state.disagreement / scale }),
                     credit: state.credit,
+                    visited: Vec::new(),
                     ends: [Some(ends.0), Some(ends.1)],
                     gradient_evaluations: state.gradients,
                     score_evaluations: 2,
@@ -269,6 +276,8 @@ struct Sum {
     gradient_evaluations: usize,
     score_evaluations: usize,
     disagreement: Option<f64>,
+    /// What a rule of fixed size saw at its nodes.
+    visited: Vec<Visited>,
     used: String,
 }
 
@@ -280,6 +289,7 @@ impl Sum {
             gradient_evaluations: 0,
             score_evaluations: 0,
             disagreement: None,
+            visited: Vec::new(),
             used: String::new(),
         }
     }
@@ -298,7 +308,10 @@ impl Sum {
             }
             None => return,
         };
-        self.credit.zip_mut_with(&(&weight * &gradient), |credit, part| *credit += part);
+        let part = &weight * &gradient;
+        let width = row.weight.as_ref().map_or(0.0, Weight::width);
+        self.visited.push(Visited { time: row.time, score: value, credit: part.sum(), width });
+        self.credit.zip_mut_with(&part, |credit, part| *credit += part);
         self.gradient_evaluations += 1;
         if row.time == 0.0 {
             self.ends[0] = Some(value);

@@ -206,7 +206,11 @@ impl Case<'_> {
             reference: (self.stand_ins.nrows() == 1).then(|| self.reference()),
             input: self.input.to_owned(),
             standard_errors,
-            certificate: if balanced { certificate } else { certificate.judged(&Limits::default()) },
+            certificate: if balanced {
+                certificate.balanced()
+            } else {
+                certificate.judged(&Limits::default())
+            },
         }
     }
 }

@@ -133,15 +133,19 @@ impl Rule {
         Ok((0..nodes.count())
             .map(|k| {
                 let node = nodes.node(k);
-                let weight = match node.weight {
-                    Weight::Tangent(weight) => weight,
-                    Weight::Differences(scale, terms) => {
-                        scale * terms.iter().map(|(c, t)| c * t).sum::<f64>()
-                    }
-                };
-                (node.time, weight)
+                (node.time, node.weight.width())
             })
             .collect())
+    }
+}
+
+impl Weight {
+    /// The part of the path that a node with this weight stands for.
+    pub(super) fn width(&self) -> f64 {
+        match self {
+            Weight::Tangent(weight) => *weight,
+            Weight::Differences(scale, terms) => scale * terms.iter().map(|(c, t)| c * t).sum::<f64>(),
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use onnx_grad::Model;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::calibration::Calibration;
 use crate::data::Scaling;
 use crate::net::NetworkConfig;
 use crate::{Error, Result};
@@ -51,6 +52,8 @@ pub struct FlowMetadata {
     pub to_class: Option<String>,
     /// How reference and data were coupled.
     pub coupling: Option<String>,
+    /// What is ordinary for the flow.
+    pub calibration: Option<Calibration>,
 }
 
 impl FlowMetadata {
@@ -71,6 +74,7 @@ impl FlowMetadata {
             from_class: entry(model, "brenier.from_class")?,
             to_class: entry(model, "brenier.to_class")?,
             coupling: entry(model, "brenier.coupling")?,
+            calibration: entry(model, "brenier.calibration")?,
         })
     }
 
@@ -88,7 +92,8 @@ impl FlowMetadata {
         put(model, "brenier.reference_data", &self.reference_data)?;
         put(model, "brenier.from_class", &self.from_class)?;
         put(model, "brenier.to_class", &self.to_class)?;
-        put(model, "brenier.coupling", &self.coupling)
+        put(model, "brenier.coupling", &self.coupling)?;
+        put(model, "brenier.calibration", &self.calibration)
     }
 }
 
@@ -154,6 +159,7 @@ mod tests {
             from_class: Some("healthy".into()),
             to_class: None,
             coupling: None,
+            calibration: None,
         };
         metadata.write(&mut model).unwrap();
         assert_eq!(model.metadata["brenier.level"], "2");

@@ -17,7 +17,9 @@ use std::path::Path;
 use ndarray::{Array1, Array2, ArrayView2, Axis};
 use onnx_grad::{DType, Dim, Model};
 
+use super::identity::flow_identity;
 use super::metadata::{FlowMetadata, Objective};
+use crate::calibration::Standard;
 use crate::engine::{EngineConfig, Tensor, TensorView, Workers, check};
 use crate::error::{Error, Result, expect_shape};
 use crate::field::VelocityField;
@@ -111,6 +113,8 @@ impl Network {
 #[derive(Debug)]
 pub struct OnnxFlow {
     network: Network,
+    /// Why there is no calibration to go by.
+    not_calibrated: Option<&'static str>,
 }
 
 impl OnnxFlow {
@@ -130,7 +134,14 @@ impl OnnxFlow {
                 remedy: "a diffusion model gives DDIM paths: explain with --method ddim",
             });
         }
-        Ok(OnnxFlow { network })
+        let not_calibrated = match &network.metadata.calibration {
+            None => Some("the flow was never calibrated"),
+            Some(known) if known.identity != flow_identity(&network.model) => Some(
+                "the flow's calibration is that of another flow: graph, weights or scaling were changed since",
+            ),
+            Some(_) => None,
+        };
+        Ok(OnnxFlow { network, not_calibrated })
     }
 
     /// The model, with its weights and metadata.
@@ -163,6 +174,17 @@ impl VelocityField for OnnxFlow {
         // A file that says nothing is taken to start from where flows usually start.
         let normal = self.network.metadata.reference.as_deref().is_none_or(|r| r == "standard-normal");
         normal.then(|| self.to_network(x))
+    }
+
+    fn own_units(&self, x: ArrayView2<f64>) -> Array2<f64> {
+        self.to_network(x)
+    }
+
+    fn standard(&self) -> Standard<'_> {
+        match (self.not_calibrated, &self.network.metadata.calibration) {
+            (None, Some(calibration)) => Standard::Calibrated(calibration),
+            (reason, _) => Standard::Missing(reason.unwrap_or_default()),
+        }
     }
 
     fn velocity(&self, x: ArrayView2<f64>, times: &[f64]) -> Result<Array2<f64>> {

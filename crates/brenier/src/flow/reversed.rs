@@ -3,6 +3,7 @@
 use ndarray::{Array2, ArrayView2};
 
 use crate::Result;
+use crate::calibration::Standard;
 use crate::field::VelocityField;
 
 /// `v'(x, t) = -v(x, 1 - t)`: the flow from the data to where another one starts from. A flow between two populations
@@ -17,6 +18,18 @@ impl<F: VelocityField> VelocityField for Reversed<F> {
     fn velocity(&self, x: ArrayView2<f64>, times: &[f64]) -> Result<Array2<f64>> {
         let times: Vec<f64> = times.iter().map(|t| 1.0 - t).collect();
         Ok(-self.0.velocity(x, &times)?)
+    }
+
+    fn own_units(&self, x: ArrayView2<f64>) -> Array2<f64> {
+        self.0.own_units(x)
+    }
+
+    /// What is ordinary on the way back is not what is ordinary on the way there.
+    fn standard(&self) -> Standard<'_> {
+        match self.0.standard() {
+            Standard::Exact => Standard::Exact,
+            _ => Standard::Missing("a calibration holds for one direction of a flow, and this is the other"),
+        }
     }
 
     /// The population at time 0 is the data of the other way.

@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 use super::awaited::{Awaited, follow_while};
 use super::consistency::consistency_of_pieces;
 use super::diagnostics::flow_consistency_errors;
+use super::ordinary::ordinary;
 use super::solver::solve_telling;
 use super::straight::straight_traces;
 use super::{Path, PathEvidence, Solver, Trajectory, reference_deviation, solve};
@@ -149,7 +150,7 @@ pub(crate) fn trace_and(
                     .iter()
                     .zip(kept)
                     .map(|(trip, kept)| (kept.trajectory.velocity_evaluations, trip.velocity_evaluations));
-                Ok(check.evidence(consistency, trips.iter().map(|trip| trip.end()), evaluations))
+                Ok(check.evidence(kept, consistency, trips.iter().map(|trip| trip.end()), evaluations))
             })
         }),
         TraceMode::BackwardForward => {
@@ -166,7 +167,7 @@ pub(crate) fn trace_and(
             let kept = trips.into_iter().zip(inputs.rows());
             let kept = kept.map(|(trip, input)| trip.ending_at(&input.to_owned())).collect();
             follow_while(kept, follow, |kept| {
-                Ok(check.evidence(check.consistency(kept)?, ends.into_iter(), made.into_iter()))
+                Ok(check.evidence(kept, check.consistency(kept)?, ends.into_iter(), made.into_iter()))
             })
         }
     }
@@ -207,6 +208,7 @@ impl<'a> Check<'a> {
     /// to make and to check.
     fn evidence(
         &self,
+        paths: &[Awaited],
         consistency: Option<Vec<f64>>,
         ends: impl Iterator<Item = Array1<f64>>,
         evaluations: impl Iterator<Item = (usize, usize)>,
@@ -234,6 +236,7 @@ impl<'a> Check<'a> {
                 relative_round_trip_error: Some(gap / length.max(f64::MIN_POSITIVE)),
                 flow_consistency_error: consistency.as_ref().map(|errors| errors[example]),
                 reference_deviation: normal.as_ref().map(|rows| reference_deviation(rows.row(example))),
+                ordinary: ordinary(self.field, &paths[example]),
                 reference_clipped: None,
             });
         }

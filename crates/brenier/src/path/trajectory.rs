@@ -12,7 +12,7 @@
 
 use ndarray::{Array1, Array2, Axis, s};
 
-use super::piece_of;
+use super::{Path, PathEvidence, piece_of};
 
 /// Knots of a solution, ascending in time, with what is needed to evaluate it in between.
 #[derive(Debug, Clone, PartialEq)]
@@ -100,5 +100,19 @@ impl Trajectory {
         let last = self.states.nrows() - 1;
         self.states.slice_mut(s![last, ..]).assign(state);
         self
+    }
+}
+
+impl Path for Trajectory {
+    fn at(&self, t: f64) -> Array1<f64> {
+        self.at(t)
+    }
+
+    fn derivative(&self, t: f64) -> Array1<f64> {
+        self.derivative(t)
+    }
+
+    fn evidence(&self) -> PathEvidence {
+        PathEvidence { kind: "trajectory".into(), ..PathEvidence::default() }
     }
 }

@@ -86,6 +86,7 @@ pub fn train_classifier(
         step: trained.step,
         loss,
         quality: None,
+        calibrated: None,
         accuracy: Some(accuracy(&model, held_out, &run.training.engine)?),
     };
     outcome.save(folder)?;

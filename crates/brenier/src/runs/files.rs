@@ -30,7 +30,8 @@ pub(super) fn claim(folder: &Path, run: &impl Serialize) -> Result<()> {
     if let (true, Some(Value::Object(kept)), Value::Object(asked)) =
         (folder.join("checkpoint.npz").exists(), &kept, &asked)
     {
-        let differs = |name: &&String| !["training", "half_weights"].contains(&name.as_str());
+        let differs =
+            |name: &&String| !["training", "half_weights", "calibration_rows"].contains(&name.as_str());
         for name in asked.keys().filter(differs) {
             let (was, is) = (kept.get(name).unwrap_or(&Value::Null), &asked[name]);
             if was != is {

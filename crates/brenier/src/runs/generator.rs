@@ -11,10 +11,12 @@ use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
 
 use super::objective::{GeneratorSpec, HeldOut, Measured, generator};
-use super::{Event, Outcome, Watch, files};
+use super::{Calibrated, Event, Outcome, Watch, files};
+use crate::calibrate::{CalibrateConfig, calibrate, calibrated as with_calibration};
+use crate::calibration::FEWEST_ROWS;
 use crate::data::{Dataset, Scaling, ScalingConfig};
 use crate::error::{Error, Result, expect_shape};
-use crate::flow::{CoupledPairs, Coupling, FlowMetadata, Objective, Pairs, ScaledRows, Source};
+use crate::flow::{CoupledPairs, Coupling, FlowMetadata, Objective, OnnxFlow, Pairs, ScaledRows, Source};
 use crate::net::NetworkConfig;
 use crate::path::Quality;
 use crate::train::{TrainConfig, Trained, fit, mean_loss};
@@ -34,7 +36,7 @@ pub enum ReferenceKind {
 }
 
 /// What to train, and how.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FlowRun {
     /// Velocities or noise.
@@ -53,8 +55,27 @@ pub struct FlowRun {
     pub scaling: ScalingConfig,
     /// Store weights in 16 bits.
     pub half_weights: bool,
+    /// Held-out rows to calibrate a flow by at the end, at the most; 0 leaves it out.
+    pub calibration_rows: usize,
     /// How it is trained. Its seed is the seed of everything that is drawn.
     pub training: TrainConfig,
+}
+
+impl Default for FlowRun {
+    fn default() -> Self {
+        Self {
+            objective: Objective::default(),
+            network: None,
+            reference: ReferenceKind::default(),
+            from_class: None,
+            to_class: None,
+            coupling: Coupling::default(),
+            scaling: ScalingConfig::default(),
+            half_weights: false,
+            calibration_rows: CALIBRATION_ROWS,
+            training: TrainConfig::default(),
+        }
+    }
 }
 
 /// A generator with its evidence.
@@ -66,6 +87,9 @@ pub struct Generated {
     pub model: Option<Model>,
 }
 
+/// Held-out rows that a flow is calibrated by where nothing else is asked for: the time of a training is not the time to
+/// trace a thousand.
+pub(super) const CALIBRATION_ROWS: usize = 200;
 /// Held-out rows that are traced, and samples that are compared, when a generator is measured.
 const TRACED: usize = 16;
 const SAMPLES: usize = 256;
@@ -118,6 +142,7 @@ pub fn train_generator(
         from_class: run.from_class.clone(),
         to_class: run.to_class.clone(),
         coupling: Some(describe(run.coupling)),
+        calibration: None,
     }
     .write(&mut model)?;
     files::write_columns(&mut model, data);
@@ -133,7 +158,9 @@ pub fn train_generator(
     }
     let held = ScaledRows::new(held_out.clone(), scaling)?;
     let held_pairs = CoupledPairs::new(&held, source, run.coupling, seed)?;
-    let end = End { held_out, source, objective: run.objective, half_weights: run.half_weights, folder };
+    let (half_weights, calibration_rows) = (run.half_weights, run.calibration_rows);
+    let objective = run.objective;
+    let end = End { data, held_out, source, objective, half_weights, calibration_rows, folder };
     finish(trained, &held_pairs, &run.training, end, watch)
 }
 
@@ -153,10 +180,12 @@ pub(super) fn train_on(
 
 /// What the end of a run needs to know beside the training.
 pub(super) struct End<'a> {
+    pub(super) data: &'a Dataset,
     pub(super) held_out: &'a Dataset,
     pub(super) source: Source<'a>,
     pub(super) objective: Objective,
     pub(super) half_weights: bool,
+    pub(super) calibration_rows: usize,
     pub(super) folder: &'a Path,
 }
 
@@ -168,7 +197,7 @@ pub(super) fn finish(
     end: End,
     watch: Watch,
 ) -> Result<Generated> {
-    let End { held_out, source, objective, half_weights, folder } = end;
+    let End { held_out, source, objective, half_weights, folder, .. } = end;
     let spec = generator(objective);
     let file = spec.spec.file;
     let model = files::save_network(trained.model, half_weights, &folder.join(file))?;
@@ -182,15 +211,45 @@ pub(super) fn finish(
     let held_out_loss = mean_loss(&model, task.as_ref(), LOSS_STEPS, &small)?;
     let (quality, samples) = measure(&model, held_out, source, spec, config)?;
     files::save_samples(folder, samples.slice(ndarray::s![..SHOWN.min(samples.nrows()), ..]), held_out)?;
+    let (model, calibrated) = match calibrated(model, &end, config, watch)? {
+        ControlFlow::Continue(done) => done,
+        ControlFlow::Break(model) => {
+            return Ok(Generated { outcome: Outcome::stopped(trained.step, loss), model: Some(model) });
+        }
+    };
     let outcome = Outcome {
         file: Some(file.to_string()),
         step: trained.step,
         loss,
         quality: Some(Quality { held_out_loss: Some(held_out_loss), ..quality }),
+        calibrated,
         accuracy: None,
     };
     outcome.save(folder)?;
     Ok(Generated { outcome, model: Some(model) })
+}
+
+/// The flow with its calibration, in its file too, where there are rows enough; the model as it was where it was stopped.
+fn calibrated(
+    model: Model,
+    end: &End,
+    config: &TrainConfig,
+    watch: Watch,
+) -> Result<ControlFlow<Model, (Model, Option<Calibrated>)>> {
+    let rows = end.calibration_rows.min(end.held_out.len());
+    if end.objective != Objective::Flow || rows < FEWEST_ROWS {
+        return Ok(ControlFlow::Continue((model, None)));
+    }
+    let flow = OnnxFlow::new(model.clone(), &config.engine)?;
+    let settings = CalibrateConfig { rows, seed: config.seed, ..CalibrateConfig::default() };
+    let tell = &mut |done, total| watch(Event::Calibrating(done, total));
+    let Some(calibration) = calibrate(&flow, end.held_out, end.data, &settings, tell)? else {
+        return Ok(ControlFlow::Break(model));
+    };
+    let found = Calibrated { rows: calibration.rows, quality: calibration.quality.clone() };
+    let path = end.folder.join(generator(end.objective).spec.file);
+    let model = files::save_network(with_calibration(&flow, calibration)?, false, &path)?;
+    Ok(ControlFlow::Continue((model, Some(found))))
 }
 
 /// Quality (distances between samples in the network's space, where features have one unit), and samples in the

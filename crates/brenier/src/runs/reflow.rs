@@ -12,7 +12,7 @@ use ndarray_npy::NpzReader;
 use onnx_grad::Model;
 use serde::{Deserialize, Serialize};
 
-use super::generator::{End, finish, references, source, train_on};
+use super::generator::{CALIBRATION_ROWS, End, finish, references, source, train_on};
 use super::{Event, Generated, Outcome, ReferenceKind, Watch, files};
 use crate::VelocityField;
 use crate::data::Dataset;
@@ -37,6 +37,8 @@ pub struct ReflowRun {
     pub reference: ReferenceKind,
     /// Store weights in 16 bits.
     pub half_weights: bool,
+    /// Held-out rows to calibrate by at the end, at the most; 0 leaves it out.
+    pub calibration_rows: usize,
     /// How it is trained, from the weights of the flow on. Its seed is the seed of everything that is drawn.
     pub training: TrainConfig,
 }
@@ -49,6 +51,7 @@ impl Default for ReflowRun {
             solver: Solver::adaptive(1e-3),
             reference: ReferenceKind::default(),
             half_weights: false,
+            calibration_rows: CALIBRATION_ROWS,
             training: TrainConfig::default(),
         }
     }
@@ -101,7 +104,8 @@ pub fn reflow(
     }
     let held_pairs = held_out_pairs(flow, held_out, run)?;
     let objective = Objective::Flow;
-    let end = End { held_out, source, objective, half_weights: run.half_weights, folder };
+    let (half_weights, calibration_rows) = (run.half_weights, run.calibration_rows);
+    let end = End { data, held_out, source, objective, half_weights, calibration_rows, folder };
     finish(trained, &held_pairs, &run.training, end, watch)
 }
 
@@ -134,6 +138,7 @@ fn next_level(flow: &OnnxFlow, run: &ReflowRun) -> Result<Model> {
         training: serde_json::to_value(run).ok(),
         seed: Some(run.training.seed),
         coupling: Some("the ends of the previous level's trajectories".to_string()),
+        calibration: None,
         ..old
     }
     .write(&mut model)?;

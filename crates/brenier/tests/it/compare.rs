@@ -7,7 +7,7 @@ use brenier::compare::{Against, Comparison, Route};
 use brenier::data::{Dataset, Population};
 use brenier::runs::explain::{Outputs, Provenance, Question, Targets, Way};
 use brenier::transport::{GaussianConfig, GaussianMap, Shrinkage};
-use brenier::{Explanation, Result, Score, ScoreFn, Verdict};
+use brenier::{Explanation, Result, Score, ScoreFn};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, array};
 
 use crate::shared::normal;
@@ -71,10 +71,7 @@ fn explained(
 }
 
 fn reasons(explanation: &Explanation) -> String {
-    match &explanation.certificate.verdict {
-        Verdict::Pass => String::new(),
-        Verdict::Warn { reasons } => reasons.join("; "),
-    }
+    explanation.certificate.verdict.reasons().join("; ")
 }
 
 fn linear(weights: Array1<f64>) -> ScoreFn<impl Fn(ArrayView1<f64>, usize) -> (f64, Array1<f64>)> {

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 mod axioms;
+mod calibrate;
 mod compare;
 mod convergence;
 mod data_formats;

@@ -77,7 +77,7 @@ fn doubtful_explanations_are_warned_of_in_words() {
     let crude = PathIntegral::new(Rule::Left { steps: 2 }).explain(&score, &line, 0).unwrap();
     match crude.certificate.verdict {
         Verdict::Warn { reasons } => assert!(reasons[0].contains("more steps"), "{reasons:?}"),
-        Verdict::Pass => panic!("two left steps are not enough"),
+        other => panic!("two left steps are not enough: {other:?}"),
     }
     let fine = PathIntegral::new(Rule::adaptive(1e-3)).explain(&score, &line, 0).unwrap();
     assert_eq!(fine.certificate.verdict, Verdict::Pass);
@@ -96,6 +96,6 @@ fn doubtful_explanations_are_warned_of_in_words() {
         Verdict::Warn { reasons } => {
             assert!(reasons.iter().any(|r| r.contains("standard deviations")), "{reasons:?}")
         }
-        Verdict::Pass => panic!("50 standard deviations out"),
+        other => panic!("50 standard deviations out: {other:?}"),
     }
 }

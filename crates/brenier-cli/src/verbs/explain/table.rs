@@ -14,6 +14,8 @@ pub(super) struct Summary {
     gradients: usize,
     warned: usize,
     first_reason: Option<String>,
+    /// What there is to say where nothing warns, other than that all pass.
+    otherwise: Option<&'static str>,
     pub(super) explanations: usize,
     /// The lines, as long as there are few enough to be printed.
     lines: Vec<Line>,
@@ -41,6 +43,7 @@ impl Summary {
             gradients: 0,
             warned: 0,
             first_reason: None,
+            otherwise: None,
             explanations: 0,
             lines: Vec::new(),
             most_lines,
@@ -49,14 +52,19 @@ impl Summary {
 
     pub(super) fn add(&mut self, certificates: &[Certificate]) {
         for c in certificates {
-            let verdict = match &c.verdict {
-                Verdict::Pass => "pass".to_string(),
-                Verdict::Warn { reasons } => {
+            let (word, reasons) = (c.verdict.in_words(), c.verdict.reasons());
+            let verdict = match reasons {
+                [] => word.to_string(),
+                reasons => format!("{word}: {}", reasons.join("; ")),
+            };
+            match &c.verdict {
+                Verdict::Warn { .. } => {
                     self.warned += 1;
                     self.first_reason = self.first_reason.take().or_else(|| reasons.first().cloned());
-                    format!("warn: {}", reasons.join("; "))
                 }
-            };
+                Verdict::NotCalibrated { .. } | Verdict::NoCheck => self.otherwise = Some(word),
+                Verdict::Pass => {}
+            }
             let residual = c.completeness.and_then(|c| c.relative_residual);
             self.residuals.extend(residual);
             self.gradients += c.gradient_evaluations;
@@ -134,7 +142,7 @@ pub(super) fn by_method(runs: &[Summary]) -> Result<String> {
         let residual = percent(residuals.get(residuals.len() / 2).copied());
         let gradients = run.gradients as f64 / run.explanations.max(1) as f64;
         let verdict = match &run.first_reason {
-            None => "all pass".to_string(),
+            None => run.otherwise.unwrap_or("all pass").to_string(),
             Some(reason) => format!("{} warn, the first: {reason}", run.warned),
         };
         let count = run.explanations;

@@ -1,0 +1,184 @@
+//! Calibrating a flow: how it treats rows that it was not trained on.
+//!
+//! Each row is followed back to its reference and its [statistics](crate::calibration) are kept. Some of the rows also say
+//! whether the flow is any good: their likelihood under it is held against that under a Gaussian (`likelihood.rs`),
+//! and the energy of their references against 1.
+
+mod likelihood;
+
+use std::ops::{ControlFlow, Range};
+use std::path::Path;
+
+use ndarray::{Array2, ArrayView2};
+use onnx_grad::Model;
+
+use self::likelihood::log_likelihoods;
+use crate::calibration::{Calibration, FlowQuality};
+use crate::data::Dataset;
+use crate::error::{Result, expect_shape};
+use crate::field::VelocityField;
+use crate::flow::{FlowMetadata, OnnxFlow, flow_identity};
+use crate::path::{Solver, Trajectory, solve, statistics_of};
+use crate::transport::{Gaussian, GaussianConfig, Rank, Shrinkage};
+use crate::whole_file::write_whole;
+
+/// How a flow is calibrated.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CalibrateConfig {
+    /// Rows that are traced at the most.
+    pub rows: usize,
+    /// Of these, rows whose likelihood is taken.
+    pub likelihoods: usize,
+    /// How they are traced.
+    pub solver: Solver,
+    /// Everything that is drawn follows from it.
+    pub seed: u64,
+}
+
+impl Default for CalibrateConfig {
+    /// 1,000 rows, the likelihood of 64.
+    fn default() -> Self {
+        Self { rows: 1000, likelihoods: 64, solver: Solver::default(), seed: 0 }
+    }
+}
+
+/// Rows that are traced at a time.
+const AT_ONCE: usize = 32;
+/// Rows that the Gaussian is fitted to at the most.
+const FITTED: usize = 8192;
+/// Features up to which its covariance is kept whole.
+const WHOLE: usize = 4096;
+/// Features up to which shrinkage is chosen by held-out rows.
+const CHOSEN: usize = 1024;
+/// Groups of principal directions.
+const GROUPS: usize = 5;
+
+/// Calibrates a flow by rows that it was not trained on. `fitted` are rows to fit the Gaussian to, such as those that it was
+/// trained on. `watch` is told of the rows that are done and may stop it; then there is nothing.
+///
+/// # Errors
+/// Rows of another shape, fewer than [`FEWEST_ROWS`](crate::calibration::FEWEST_ROWS), and a flow whose velocity is not finite.
+pub fn calibrate(
+    flow: &OnnxFlow,
+    held_out: &Dataset,
+    fitted: &Dataset,
+    config: &CalibrateConfig,
+    watch: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
+) -> Result<Option<Calibration>> {
+    expect_shape("a row to calibrate by", flow.shape(), held_out.shape())?;
+    let order = held_out.shuffled_order(config.seed);
+    let chosen = &order[..config.rows.min(order.len())];
+    let (mut statistics, mut kept) = (Vec::with_capacity(chosen.len()), Vec::new());
+    for part in chosen.chunks(AT_ONCE) {
+        let ways = solve(flow, held_out.rows_f64(part)?.view(), 1.0, 0.0, &config.solver)?;
+        for way in ways {
+            statistics.push(statistics_of(flow, &way).0);
+            if kept.len() < config.likelihoods {
+                kept.push(way);
+            }
+        }
+        if watch(statistics.len(), chosen.len()) == ControlFlow::Break(()) {
+            return Ok(None);
+        }
+    }
+    let quality = quality(flow, &kept, fitted, config)?;
+    let identity = flow_identity(flow.model());
+    Calibration::new(&statistics, quality, (identity, held_out.fingerprint())).map(Some)
+}
+
+/// The flow's network with the calibration in its metadata.
+///
+/// # Errors
+/// Metadata that cannot be written.
+pub fn calibrated(flow: &OnnxFlow, calibration: Calibration) -> Result<Model> {
+    let mut model = flow.model().clone();
+    FlowMetadata { calibration: Some(calibration), ..flow.metadata().clone() }.write(&mut model)?;
+    Ok(model)
+}
+
+/// Writes the flow's network with the calibration to a file, which is whole or not there.
+///
+/// # Errors
+/// A file that cannot be written.
+pub fn save_calibrated(flow: &OnnxFlow, calibration: Calibration, path: &Path) -> Result<()> {
+    write_whole(path, &calibrated(flow, calibration)?.to_bytes())
+}
+
+/// How far features of the reference spread, where they do so alike; nothing where it is made of data.
+fn spread_of_reference(metadata: &FlowMetadata) -> Option<f64> {
+    match metadata.reference.as_deref() {
+        None | Some("standard-normal") => Some(1.0),
+        // Uniform between -1 and 1.
+        Some("uniform") => Some(1.0 / 3.0),
+        Some(_) => None,
+    }
+}
+
+fn quality(
+    flow: &OnnxFlow,
+    ways: &[Trajectory],
+    fitted: &Dataset,
+    config: &CalibrateConfig,
+) -> Result<FlowQuality> {
+    let Some(variance) = spread_of_reference(flow.metadata()) else { return Ok(FlowQuality::default()) };
+    let ends = |t: f64| {
+        let states: Vec<_> = ways.iter().map(|way| way.at(t)).collect();
+        flow.own_units(crate::path::stack_rows(&states).view())
+    };
+    let (references, inputs) = (ends(0.0), ends(1.0));
+    let gaussians = Gaussians::fit(flow, fitted)?;
+    let by_flow = log_likelihoods(flow, ways, variance, config.seed)?;
+    let by_gaussian = gaussians.whole.log_densities(inputs.view())?;
+    let mut gains: Vec<f64> =
+        (&by_flow - &by_gaussian).iter().map(|gain| gain / flow.features() as f64).collect();
+    gains.sort_by(f64::total_cmp);
+    Ok(FlowQuality {
+        gain: gains.get(gains.len() / 2).copied(),
+        energies: energies(&gaussians.directions(flow.features()), references.view(), variance),
+        rows: ways.len(),
+    })
+}
+
+/// The data as a Gaussian, whole where that can be kept, and by its leading directions where it has too many.
+struct Gaussians {
+    whole: Gaussian,
+    leading: Option<Gaussian>,
+}
+
+impl Gaussians {
+    fn fit(flow: &OnnxFlow, data: &Dataset) -> Result<Gaussians> {
+        let features = flow.features();
+        let order = data.shuffled_order(0);
+        let rows = &order[..data.len().min(FITTED)];
+        let fit = |rank| {
+            let shrinkage = if features <= CHOSEN { Shrinkage::HeldOut } else { Shrinkage::LedoitWolf };
+            Gaussian::fit_parts(
+                rows.len(),
+                features,
+                &GaussianConfig { shrinkage, rank },
+                |part: Range<usize>| Ok(flow.own_units(data.rows_f64(&rows[part])?.view())),
+            )
+        };
+        let whole = fit(if features <= WHOLE { Rank::Full } else { Rank::Auto })?;
+        let leading = (features > CHOSEN && features <= WHOLE).then(|| fit(Rank::Auto)).transpose()?;
+        Ok(Gaussians { whole, leading })
+    }
+
+    /// The half of all directions in which the data vary most, or as many of them as are known.
+    fn directions(&self, features: usize) -> Array2<f64> {
+        self.leading.as_ref().unwrap_or(&self.whole).principal_directions(features.div_ceil(2))
+    }
+}
+
+/// The mean energy of references in groups of directions.
+fn energies(directions: &Array2<f64>, references: ArrayView2<f64>, variance: f64) -> Vec<f64> {
+    let along = references.dot(directions);
+    let groups = GROUPS.min(directions.ncols());
+    let edge = |group: usize| group * directions.ncols() / groups;
+    (0..groups)
+        .map(|group| {
+            let part = along.slice(ndarray::s![.., edge(group)..edge(group + 1)]);
+            part.mapv(|v| v * v).mean().unwrap_or(f64::NAN) / variance
+        })
+        .collect()
+}

@@ -110,7 +110,7 @@ class Explanations:
 
     @property
     def verdicts(self) -> list[str]:
-        """``"pass"`` or ``"warn"`` for each."""
+        """``"pass"``, ``"warn"``, ``"not-calibrated"`` or ``"no-check"`` for each."""
         return [str(c["verdict"]["kind"]) for c in self._certificates]
 
     @property
@@ -162,7 +162,8 @@ class Explanations:
 
     def __repr__(self) -> str:
         warned = self.verdicts.count("warn")
-        verdict = "all pass" if not warned else f"{warned} warn"
+        kinds = set(self.verdicts)
+        verdict = f"{warned} warn" if warned else "all pass" if kinds <= {"pass"} else ", ".join(sorted(kinds)).replace("-", " ")
         return f"<{len(self)} explanations by {self.method or 'no method'}, shape {self.shape}, {verdict}>"
 
     def to_frame(self) -> Any:
@@ -242,11 +243,11 @@ class Explanations:
         if certificate.get("relative_residual") is not None:
             facts.append(f"residual {100 * certificate['relative_residual']:.2g} %")
         reasons = "".join(f"<li>{html.escape(reason)}</li>" for reason in verdict.get("reasons", []))
-        colour = "#1a7f37" if verdict["kind"] == "pass" else "#9a6700"
+        colour = {"pass": "#1a7f37", "warn": "#9a6700"}.get(verdict["kind"], "#6e7781")
         return (
             "<div style='border:1px solid #ccc;border-radius:6px;padding:8px;max-width:320px'>"
             f"{self._picture(i)}<div>{html.escape(str(name))} · {html.escape(' · '.join(facts))} · "
-            f"<b style='color:{colour}'>{html.escape(verdict['kind'])}</b></div><ul style='margin:0'>{reasons}</ul></div>"
+            f"<b style='color:{colour}'>{html.escape(verdict['kind'].replace('-', ' '))}</b></div><ul style='margin:0'>{reasons}</ul></div>"
         )
 
     def _picture(self, i: int) -> str:
@@ -294,7 +295,11 @@ def _worded(certificate: dict[str, Any]) -> dict[str, Any]:
     verdict = dict(certificate["verdict"])
     if "reasons" in verdict:
         verdict["reasons"] = [in_arguments(reason) for reason in verdict["reasons"]]
-    return {**certificate, "verdict": verdict}
+    checks = {
+        part: {**check, "reasons": [in_arguments(reason) for reason in check["reasons"]]} if "reasons" in check else check
+        for part, check in certificate.get("checks", {}).items()
+    }
+    return {**certificate, "verdict": verdict, "checks": checks}
 
 
 def _flat(certificate: dict[str, Any]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,9 @@ from numpy.typing import NDArray
 
 from . import _internal
 from ._engine import engine as engine_config
-from ._inputs import given, rows
+from ._inputs import given
+from ._inputs import rows as as_rows
+from ._progress import Progress
 from .exceptions import FlowError
 
 
@@ -62,6 +65,31 @@ class Flow:
         """The fingerprint of the file, as in certificates."""
         return self._native_flow().hash()
 
+    @property
+    def calibration(self) -> dict[str, Any] | None:
+        """By how many rows the flow was calibrated and what they say of it; nothing where it was not, or was changed since."""
+        known = self._native_flow().calibration()
+        return None if known is None else dict(json.loads(known))
+
+    def calibrate(self, data: Any, *, rows: int = 1000, seed: int = 0, progress: bool | None = None) -> Flow:
+        """The same flow, calibrated by rows ``[N, ...]`` that it was not trained on: 60 at the least, 200 are good.
+
+        Certificates then tell whether an input is ordinary for the flow, and whether the flow is any good. Keep it with
+        :meth:`Flow.save`.
+        """
+        flat = as_rows(given(data), self.shape)
+        with Progress(min(rows, len(flat)), "calibrating", progress) as line:
+            content = self._native_flow().calibrated(flat, int(rows), int(seed), line)
+        made = Flow.__new__(Flow)
+        made._source, made._engine, made._native = content, self._engine, None
+        made._native_flow()
+        return made
+
+    def save(self, path: Any) -> None:
+        """Writes the flow's file."""
+        content = self._source if isinstance(self._source, bytes) else Path(self._source).read_bytes()
+        Path(path).write_bytes(content)
+
     def sample(self, count: int, *, seed: int = 0, tolerance: float = 1e-5) -> NDArray[np.float64]:
         """New examples ``[count, ...]``: draws of a standard normal distribution, carried forward."""
         native = self._native_flow()
@@ -83,5 +111,5 @@ class Flow:
         return self._carry(x, (1.0, 0.0), tolerance)
 
     def _carry(self, x: Any, times: tuple[float, float], tolerance: float) -> NDArray[np.float64]:
-        flat = rows(given(x), self.shape)
+        flat = as_rows(given(x), self.shape)
         return self._native_flow().carry(flat, times, float(tolerance), False).reshape(len(flat), *self.shape)

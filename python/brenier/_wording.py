@@ -28,6 +28,7 @@ _WORDS: dict[str, str] = {
     "--categorical": "a column of text",
     "--classes": "classes=",
     "--drop": "leaving it out of the table",
+    "(brenier calibrate)": "(Flow.calibrate())",
     "`brenier inspect`": "brenier.inspect(model)",
     "`brenier explain -o`": "Explanations.save()",
 }

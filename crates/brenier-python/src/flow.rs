@@ -1,15 +1,19 @@
 //! A flow, or a diffusion model, as Python holds it.
 
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 
+use brenier::calibrate::{CalibrateConfig, calibrate, calibrated};
+use brenier::calibration::Standard;
 use brenier::engine::EngineConfig;
 use brenier::flow::{FlowMetadata, NoisePredictor, Objective, OnnxFlow};
 use brenier::{Error, Solver, VelocityField, fingerprint, flow_ends};
 use ndarray::ArrayView2;
 use numpy::{IntoPyArray, PyArray2};
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 
-use crate::arrays::{Rows, owned};
+use crate::arrays::{Rows, dataset, owned};
 use crate::errors::{Answer, OrRaise, raise};
 use crate::model::expect_own_process;
 use crate::watch::{Watch, WatchedField};
@@ -148,5 +152,53 @@ impl Flow {
             flow_ends(&field, rows.view(), times.0, times.1, &Solver::adaptive(tolerance))
         });
         Ok(watch.answer(py, found)?.into_pyarray(py))
+    }
+
+    /// What is ordinary for the flow, as JSON, where it was calibrated and is still the same: rows and quality.
+    fn calibration(&self) -> Option<String> {
+        match self.field()?.standard() {
+            Standard::Calibrated(known) => {
+                let about = serde_json::json!({
+                    "rows": known.rows,
+                    "quality": known.quality,
+                    "objection": known.quality.objection(),
+                });
+                Some(about.to_string())
+            }
+            _ => None,
+        }
+    }
+
+    /// The bytes of the flow's file with a calibration by these flat rows, at most so many of them.
+    fn calibrated<'py>(
+        &self,
+        py: Python<'py>,
+        held_out: Rows<'py>,
+        rows: usize,
+        seed: u64,
+        progress: Option<Py<PyAny>>,
+    ) -> Answer<Bound<'py, PyBytes>> {
+        expect_own_process(py)?;
+        let Some(flow) = self.field() else {
+            return Err(raise(py, "FlowError", "a diffusion model cannot be calibrated\nhint: use a flow"));
+        };
+        let held_out = dataset("held-out rows", flow.shape(), owned(&held_out).view(), None).or_raise(py)?;
+        let watch = Watch::new();
+        let found = py.detach(|| {
+            let config = CalibrateConfig { rows, seed, ..CalibrateConfig::default() };
+            let mut tell = |done: usize, _| {
+                let told = watch.look().and_then(|()| match &progress {
+                    Some(progress) => Python::attach(|py| progress.call1(py, (done,)))
+                        .map(drop)
+                        .map_err(|error| watch.keep(error)),
+                    None => Ok(()),
+                });
+                if told.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            };
+            let found = calibrate(flow, &held_out, &held_out, &config, &mut tell)?;
+            let stopped = || Error::Worker { reason: "Python stopped it".to_string() };
+            Ok(calibrated(flow, found.ok_or_else(stopped)?)?.to_bytes())
+        });
+        Ok(PyBytes::new(py, &watch.answer(py, found)?))
     }
 }

@@ -67,15 +67,19 @@
   const colourBar = (scale) => make("span", { class: "bar" }, make("span", {}, `-${short(scale)}`), make("span", {}, "0"), make("span", {}, short(scale)));
 
   const verdict = (certificate) => {
-    const { kind, reasons } = certificate.verdict;
-    const word = make("span", { class: `verdict ${kind}` }, kind);
-    return kind === "pass" ? [word] : [word, make("p", { class: "reasons" }, reasons.join("; "))];
+    const { kind, reasons = [] } = certificate.verdict;
+    const words = { "not-calibrated": "not calibrated", "no-check": "no check applies" };
+    const word = make("span", { class: `verdict ${kind}` }, words[kind] ?? kind);
+    // The parts that say something, each in a word.
+    const parts = Object.entries(certificate.checks ?? {}).filter(([, part]) => part.kind !== "not-applicable");
+    if (parts.length > 0) word.title = parts.map(([name, part]) => `${name}: ${words[part.kind] ?? part.kind}`).join("\n");
+    return reasons.length === 0 ? [word] : [word, make("p", { class: "reasons" }, reasons.join("; "))];
   };
   const facts = (certificate) => {
     const list = make("dl");
     const flat = (object, before) => {
       for (const [key, value] of Object.entries(object)) {
-        if (value === null || key === "verdict") continue;
+        if (value === null || key === "verdict" || key === "checks") continue;
         const name = before + key.replaceAll("_", " ");
         if (typeof value === "object" && !Array.isArray(value)) flat(value, `${name}: `);
         else list.append(make("dt", {}, name), make("dd", {}, Array.isArray(value) ? value.join(", ") : short(value)));

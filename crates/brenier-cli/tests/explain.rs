@@ -298,7 +298,7 @@ fn the_default_method_is_integrated_gradients() {
     let gradient = brenier(&["explain", "-m", &model, &inputs, "--method", "gradient"]);
     let text = String::from_utf8_lossy(&gradient.stdout).into_owned();
     let words: Vec<&str> = text.lines().nth(1).unwrap().split_whitespace().collect();
-    assert_eq!(words[3..], ["-", "-", "-", "1", "0", "pass"], "{text}");
+    assert_eq!(words[3..], ["-", "-", "-", "1", "0", "no", "check", "applies"], "{text}");
 }
 
 /// Every mistake gets one sentence and a hint; nothing panics.

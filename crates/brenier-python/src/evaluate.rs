@@ -105,6 +105,7 @@ pub(crate) fn evaluate<'py>(
                     diffusion,
                     model: loaded.with_gradients(),
                     first_example: 0,
+                    draw_as: None,
                 },
                 truth: None,
                 metrics: &metrics,

@@ -99,6 +99,7 @@ pub(crate) fn explain<'py>(
                     diffusion,
                     model: loaded.with_gradients(),
                     first_example: 0,
+                    draw_as: None,
                 },
                 stills: 0,
                 provenance,

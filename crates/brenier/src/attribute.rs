@@ -56,7 +56,7 @@ pub use comparison::{ComparisonCertificate, ComparisonLimits};
 pub use context::Context;
 pub use ddim::Ddim;
 pub use deeplift::{DeepLift, DeepShap};
-pub(crate) use draws::generator;
+pub(crate) use draws::{Key, generator};
 pub use expected_gradients::{Draw, ExpectedGradients};
 pub use explanation::{Certificate, Completeness, Explanation, PathCertificate, Sampling};
 pub use frames::{Frames, frames};

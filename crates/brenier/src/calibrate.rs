@@ -96,12 +96,24 @@ pub fn calibrated(flow: &OnnxFlow, calibration: Calibration) -> Result<Model> {
     Ok(model)
 }
 
+/// The bytes of its file; weights that were stored in 16 bits are again.
+///
+/// # Errors
+/// Metadata that cannot be written.
+pub fn calibrated_bytes(flow: &OnnxFlow, calibration: Calibration) -> Result<Vec<u8>> {
+    let mut model = calibrated(flow, calibration)?;
+    if model.fits_half_weights() {
+        model.halve_weights();
+    }
+    Ok(model.to_bytes())
+}
+
 /// Writes the flow's network with the calibration to a file, which is whole or not there.
 ///
 /// # Errors
 /// A file that cannot be written.
 pub fn save_calibrated(flow: &OnnxFlow, calibration: Calibration, path: &Path) -> Result<()> {
-    write_whole(path, &calibrated(flow, calibration)?.to_bytes())
+    write_whole(path, &calibrated_bytes(flow, calibration)?)
 }
 
 /// How far features of the reference spread, where they do so alike; nothing where it is made of data.

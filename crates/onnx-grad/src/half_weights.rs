@@ -44,6 +44,19 @@ impl Model {
     }
 }
 
+impl Model {
+    /// Whether [`Model::halve_weights`] would lose nothing, as for weights that come from a file that has them in 16 bits.
+    pub fn fits_half_weights(&self) -> bool {
+        let large = |t: &&TensorData| t.dtype() == DType::F32 && t.len() >= SMALLEST;
+        let mut weights = self.graph.initializers.values().filter(large).peekable();
+        let exact = |tensor: &TensorData| {
+            let values = tensor.to_f64();
+            TensorData::from_f64(DType::F16, tensor.shape(), &values).to_f64() == values
+        };
+        weights.peek().is_some() && weights.all(exact)
+    }
+}
+
 /// Carries out casts of float16 weights to float32.
 pub(crate) fn widen(graph: &mut Graph) {
     let to_single = i64::from(DType::F32.code());
@@ -96,11 +109,13 @@ mod tests {
         let mut model = Model { graph: b.finish().unwrap(), ir_version: 8, opset: 18, ..Model::default() };
         let before = model.graph.clone();
         let full = model.to_bytes().len();
+        assert!(!model.fits_half_weights());
         model.halve_weights();
         assert!(model.graph.initializers.contains_key("w.f16"));
         let bytes = model.to_bytes();
         assert!(bytes.len() < full);
         let read = Model::from_bytes(bytes).unwrap();
+        assert!(read.fits_half_weights());
         assert_eq!(read.graph.nodes, before.nodes);
         assert_eq!(read.graph.initializers["small"], before.initializers["small"]);
         assert!(!read.graph.initializers.contains_key("w.f16"));

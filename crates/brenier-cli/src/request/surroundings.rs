@@ -87,6 +87,7 @@ impl Surroundings {
             diffusion: self.diffusion.as_ref(),
             model,
             first_example: 0,
+            draw_as: None,
         }
     }
 }

@@ -66,9 +66,8 @@ impl Baseline {
                 }
             }
             Baseline::Noise => {
-                for (example, (mut row, input)) in
-                    baselines.rows_mut().into_iter().zip(inputs.rows()).enumerate()
-                {
+                let keys = context.keys(inputs);
+                for ((mut row, input), key) in baselines.rows_mut().into_iter().zip(inputs.rows()).zip(keys) {
                     let low = input.iter().copied().fold(f64::INFINITY, f64::min);
                     let high = input.iter().copied().fold(f64::NEG_INFINITY, f64::max);
                     let refuse = |_| Error::Setting {
@@ -78,7 +77,7 @@ impl Baseline {
                         hint: "choose another baseline",
                     };
                     let uniform = Uniform::new_inclusive(low, high).map_err(refuse)?;
-                    let mut rng = generator(seed, context.first_example + example, 0);
+                    let mut rng = generator(seed, key, 0);
                     row.iter_mut().for_each(|value| *value = uniform.sample(&mut rng));
                 }
             }

@@ -2,6 +2,7 @@
 
 use ndarray::ArrayView2;
 
+use super::draws::Key;
 use crate::data::Dataset;
 use crate::flow::{NoisePredictor, VelocityField};
 use crate::predictor::OnnxPredictor;
@@ -20,9 +21,11 @@ pub struct Context<'a> {
     pub diffusion: Option<&'a NoisePredictor>,
     /// The model behind the score, for methods that look inside.
     pub model: Option<&'a OnnxPredictor>,
-    /// The number of the first input in the run. An example's draws follow from its number in the run, so a run that
-    /// is cut into chunks draws the same.
+    /// The number of the first input in the run, for certificates and messages.
     pub first_example: usize,
+    /// Inputs whose draws are made in place of those of the inputs themselves, a row for each: what is explained again a
+    /// little moved is explained with the same draws.
+    pub draw_as: Option<ArrayView2<'a, f64>>,
 }
 
 impl Context<'_> {
@@ -36,6 +39,15 @@ impl Context<'_> {
             diffusion: self.diffusion,
             model: self.model,
             first_example: self.first_example,
+            draw_as: self.draw_as.as_ref().map(|rows| rows.view()),
+        }
+    }
+
+    /// What each input draws by.
+    pub(super) fn keys(&self, inputs: ArrayView2<f64>) -> Vec<Key> {
+        match &self.draw_as {
+            Some(others) if others.nrows() == inputs.nrows() => Key::of_each(others.view()),
+            _ => Key::of_each(inputs),
         }
     }
 

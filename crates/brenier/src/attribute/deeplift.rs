@@ -92,10 +92,11 @@ impl DeepShap {
         check_inputs(predictor, inputs, targets)?;
         let rows = background(Self::NAME, predictor, context)?;
         let drawn = rows.len() > self.samples;
+        let keys = context.keys(inputs);
         let references = |example: usize| {
             let chosen: Vec<usize> = match drawn {
                 true => {
-                    let mut rng = generator(self.seed, context.first_example + example, 0);
+                    let mut rng = generator(self.seed, keys[example], 0);
                     index::sample(&mut rng, rows.len(), self.samples).into_vec()
                 }
                 false => (0..rows.len()).collect(),

@@ -65,8 +65,9 @@ impl ExpectedGradients {
         context: &Context,
     ) -> Result<Vec<Explanation>> {
         let background = background(Self::NAME, score, context)?;
+        let keys = context.keys(inputs);
         let draw = |example: usize, sample: usize| {
-            let mut rng = generator(self.seed, context.first_example + example, sample);
+            let mut rng = generator(self.seed, keys[example], sample);
             let (reference, time) = start(background, &mut rng)?;
             Ok(Draw { reference, input: inputs.row(example).to_owned(), time })
         };

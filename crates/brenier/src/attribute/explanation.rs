@@ -123,7 +123,7 @@ pub struct PathCertificate {
 /// The evidence of a method that draws.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Sampling {
-    /// The seed of the run. An example's draws follow from it and the example's number.
+    /// The seed of the run. An input's draws follow from it and the input's values.
     pub seed: u64,
     /// The number of draws for this explanation.
     pub samples: usize,

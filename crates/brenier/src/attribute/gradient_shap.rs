@@ -60,8 +60,9 @@ impl GradientShap {
             });
         }
         let background = background(Self::NAME, score, context)?;
+        let keys = context.keys(inputs);
         let draw = |example: usize, sample: usize| {
-            let mut rng = generator(self.seed, context.first_example + example, sample);
+            let mut rng = generator(self.seed, keys[example], sample);
             let (reference, time) = start(background, &mut rng)?;
             let mut noise = || -> f64 { StandardNormal.sample(&mut rng) };
             let noise = Array1::from_shape_fn(inputs.ncols(), |_| self.noise * noise());

@@ -131,7 +131,7 @@ impl KernelShap {
             |(coalition, _), mask| present(coalition, mask),
             |(coalition, weight), value| normal.add(&coalition, weight, value - reference_score),
         )?;
-        let pairs = plan.draw(&mut generator(self.seed, case.number, 0));
+        let pairs = plan.draw(&mut generator(self.seed, case.key, 0));
         let weight = plan.weight_of_a_draw(&pairs);
         let sides = pairs.iter().flat_map(|pair| [pair.members.clone(), pair.complement()]);
         let mut values = Vec::with_capacity(2 * pairs.len());

@@ -123,7 +123,7 @@ impl Lime {
     fn find(&self, case: &Case) -> Result<Finding> {
         let groups = self.groups.groups(case.score.shape(), case.input)?;
         let score = case.input_score()?;
-        let mut rng = generator(self.seed, case.number, 0);
+        let mut rng = generator(self.seed, case.key, 0);
         let coalitions = (0..self.samples)
             .map(|_| (0..groups.count()).map(|_| rng.random_bool(0.5)).collect::<Vec<bool>>());
         let reference = case.reference();

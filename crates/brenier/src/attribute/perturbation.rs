@@ -16,6 +16,7 @@ use std::collections::VecDeque;
 pub use absence::Absence;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ArrayViewMut1, Axis, Slice};
 
+use super::draws::Key;
 use super::rows::check_inputs;
 use super::{Certificate, Completeness, Context, Explanation, Grouping, Groups, Limits, Sampling};
 use crate::predictor::Score;
@@ -33,8 +34,8 @@ pub(super) struct Case<'a> {
     pub input: ArrayView1<'a, f64>,
     pub target: usize,
     pub example: usize,
-    /// Its number in the run, by which it draws.
-    pub number: usize,
+    /// What it draws by.
+    pub key: Key,
     /// The rows that stand in for what is absent.
     pub stand_ins: ArrayView2<'a, f64>,
     pub micro_batch: usize,
@@ -79,10 +80,11 @@ impl Question<'_, '_> {
             None => (BATCH_BYTES / (8 * score.features().max(1))).clamp(32, 1024),
         };
         let stand_ins = absence.stand_ins(inputs, score.shape(), seed, context)?;
+        let keys = context.keys(inputs);
         let explain = |(example, (input, &target)): (usize, (ArrayView1<f64>, &usize))| {
+            let key = keys[example];
             let stand_ins = stand_ins.of(example);
-            let number = context.first_example + example;
-            let case = Case { score, input, target, example, number, stand_ins, micro_batch };
+            let case = Case { score, input, target, example, key, stand_ins, micro_batch };
             let finding = find(&case)?;
             Ok(case.certify(method, finding))
         };

@@ -86,7 +86,7 @@ impl Rise {
 
     fn find(&self, case: &Case) -> Result<Finding> {
         let score = case.input_score()?;
-        let mut rng = generator(self.seed, case.number, 0);
+        let mut rng = generator(self.seed, case.key, 0);
         let shape = case.score.shape();
         let masks = (0..self.samples).map(|_| self.mask(shape, &mut rng));
         let mut sums = Sums::zero(plane(shape));
@@ -247,7 +247,7 @@ mod tests {
     #[test]
     fn masks_of_images_are_smooth_and_present_with_the_given_probability_everywhere() {
         let rise = Rise { cells: 4, probability: 0.3, ..Rise::default() };
-        let mut rng = generator(3, 0, 0);
+        let mut rng = generator(3, crate::attribute::Key::SHARED, 0);
         let (count, mut mean) = (20_000, vec![0.0; 12 * 10]);
         for _ in 0..count {
             let mask = rise.mask(&[2, 12, 10], &mut rng);

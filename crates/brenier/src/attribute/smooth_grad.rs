@@ -9,7 +9,7 @@
 //! ```
 //!
 //! The noise is relative to the range of each input, as in the paper. The draws of an example follow from the
-//! seed, the example's number and the draw's number alone. Draws stream through the score; only their moments
+//! seed, the input and the draw's number alone. Draws stream through the score; only their moments
 //! are kept, and those give every feature's standard error.
 
 use ndarray::{Array1, ArrayView1, ArrayView2};
@@ -81,9 +81,10 @@ impl SmoothGrad {
             });
         }
         check_inputs(score, inputs, targets)?;
+        let keys = context.keys(inputs);
         self.explain_with(score, inputs, targets, |example, sample| {
             let sigma = self.noise * range(inputs.row(example));
-            let mut rng = generator(self.seed, context.first_example + example, sample);
+            let mut rng = generator(self.seed, keys[example], sample);
             Array1::from_shape_fn(inputs.ncols(), |_| {
                 let z: f64 = StandardNormal.sample(&mut rng);
                 sigma * z

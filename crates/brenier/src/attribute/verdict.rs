@@ -221,11 +221,14 @@ impl Certificate {
         let judged = Check::of(comparison.objections(limits));
         // The population's own members say whether the reference is ordinary.
         let known = comparison.membership.is_some();
+        // Nothing differs, and that is said already.
+        let itself = comparison.member_itself;
         let certificate = self.with_checks(|checks| Checks {
             reference: match checks.reference {
                 Check::NotCalibrated { .. } if known => Check::NotApplicable,
                 other => other,
             },
+            accounting: if itself { Check::NotApplicable } else { checks.accounting },
             comparison: judged,
             ..checks
         });
@@ -242,13 +245,13 @@ impl Certificate {
 impl Explanation {
     /// The explanation with its draws held against its credit.
     pub(super) fn draws_judged(mut self) -> Self {
-        let Some(errors) = &self.standard_errors else { return self };
+        let (Some(errors), Some(sampling)) = (&self.standard_errors, &mut self.certificate.sampling) else {
+            return self;
+        };
         let size = |values: &ndarray::Array1<f64>| values.dot(values).sqrt();
         let (open, credit) = (size(errors), size(&self.values));
         let relative = if open == 0.0 { 0.0 } else { open / credit };
-        if let Some(sampling) = &mut self.certificate.sampling {
-            sampling.relative_standard_error = Some(relative);
-        }
+        sampling.relative_standard_error = Some(relative);
         let reasons = if relative <= SAMPLING_LIMIT {
             Vec::new()
         } else {

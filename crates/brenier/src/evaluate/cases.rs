@@ -3,7 +3,7 @@
 //! Only score, inputs, targets and values are always there. The rest is there where the method has it (a path, an
 //! account of the score's change) or where somebody supplies it (a field, other seeds, a planted truth); a
 //! metric that needs what is not there says so. All examples of a value of [`Cases`] are evaluated together, so
-//! whoever has many makes one of a chunk at a time, and `context.first_example` keeps the draws independent of chunks.
+//! whoever has many makes one of a chunk at a time: draws follow from the inputs, not from the chunks.
 
 use ndarray::{Array2, ArrayView2};
 

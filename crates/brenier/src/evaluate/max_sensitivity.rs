@@ -8,15 +8,15 @@
 //! of the supremum, and grows with their number. An explanation that ignores the model is not sensitive at all. It
 //! is not defined where all credit is zero.
 //!
-//! The method is asked for all examples of a draw at once, in their order, so that a method that draws numbers by
-//! an example's place draws the same ones again, and its own noise is not taken for sensitivity.
+//! A method that draws is asked to draw as for the inputs that were not moved, so that its own noise is not taken for
+//! sensitivity.
 
 use rand_distr::{Distribution, Uniform};
 use serde::{Deserialize, Serialize};
 
 use super::spec::{Measure, MetricNeed, MetricPage, MetricSetting, MetricSpec, needed};
 use super::{Cases, Direction, Explain};
-use crate::attribute::generator;
+use crate::attribute::{Key, generator};
 use crate::{Error, Result};
 
 /// Max-sensitivity.
@@ -57,11 +57,12 @@ impl MaxSensitivity {
             return Err(refuse());
         }
         let uniform = Uniform::new_inclusive(-self.radius, self.radius).map_err(|_| refuse())?;
+        let keys = Key::of_each(cases.inputs.view());
         let mut largest = vec![0.0_f64; cases.len()];
         for draw in 0..self.samples {
             let mut inputs = cases.inputs.clone();
             for (example, mut row) in inputs.rows_mut().into_iter().enumerate() {
-                let mut rng = generator(self.seed, cases.context.first_example + example, draw);
+                let mut rng = generator(self.seed, keys[example], draw);
                 row.iter_mut().for_each(|value| *value += uniform.sample(&mut rng));
             }
             let moved = cases.explain_again(explain, cases.score, cases.context.model, inputs.view())?

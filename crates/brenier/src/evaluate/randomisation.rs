@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 
 use super::spec::{Measure, MetricNeed, MetricPage, MetricSetting, MetricSpec, needed};
 use super::{Cases, Channels, Direction, Explain, spearman};
-use crate::attribute::generator;
+use crate::attribute::{Key, generator};
 use crate::predictor::OnnxPredictor;
 use crate::{Error, Result};
 
@@ -110,7 +110,7 @@ impl ModelRandomisation {
             }
             for (draw, name) in names.into_iter().enumerate() {
                 // A layer's new weights are the same, however far randomness spreads.
-                let mut rng = generator(self.seed, number, draw);
+                let mut rng = generator(self.seed, Key::numbered(number), draw);
                 let drawn = redrawn(&model.model().graph.initializers[&name], &mut rng);
                 weights.insert(name, drawn);
             }

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::replacement::replacements;
 use super::row_stream::RowStream;
 use super::{Cases, MetricSettings, Units};
-use crate::attribute::{Baseline, Meaning, generator};
+use crate::attribute::{Baseline, Key, Meaning, generator};
 use crate::{Error, Result};
 
 /// The draw whose row is the input itself.
@@ -84,13 +84,13 @@ impl Subsets {
                 Meaning::Credit => cases.values.row(example).to_owned(),
                 Meaning::Sensitivity => &cases.values.row(example) * &(&input - &other),
             };
-            let groups = self.units.of(cases.shape(), input)?;
+            let (key, groups) = (Key::of(input), self.units.of(cases.shape(), input)?);
             let size = ((self.fraction * groups.count() as f64).round() as usize).clamp(1, groups.count());
             stream.push(input, cases.targets[example], number, (example, WHOLE, 0.0))?;
             for draw in 0..self.samples {
                 let mut state = input.to_owned();
                 let mut sum = 0.0;
-                for unit in sample(&mut generator(self.seed, number, draw), groups.count(), size) {
+                for unit in sample(&mut generator(self.seed, key, draw), groups.count(), size) {
                     for &feature in groups.members(unit) {
                         state[feature] = other[feature];
                         sum += credit[feature];

@@ -231,7 +231,8 @@ impl Evaluation<'_> {
         let context = self.context_of(&range);
         let (explanations, paths) = method.explain_with_paths(self.score, inputs, targets, &context)?;
         let members = self.members(method, &range, &context)?;
-        let explain = explain_with(method, &context);
+        let again = Context { draw_as: Some(inputs), ..context.reborrow() };
+        let explain = explain_with(method, &again);
         let cases = Cases {
             meaning: method.meaning(),
             context: context.reborrow(),

@@ -248,7 +248,7 @@ fn calibrated(
     };
     let found = Calibrated { rows: calibration.rows, quality: calibration.quality.clone() };
     let path = end.folder.join(generator(end.objective).spec.file);
-    let model = files::save_network(with_calibration(&flow, calibration)?, false, &path)?;
+    let model = files::save_network(with_calibration(&flow, calibration)?, end.half_weights, &path)?;
     Ok(ControlFlow::Continue((model, Some(found))))
 }
 

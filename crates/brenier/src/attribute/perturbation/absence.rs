@@ -12,7 +12,7 @@ use ndarray::{Array2, ArrayView2, Axis};
 use rand::seq::index::sample;
 use serde::{Deserialize, Serialize};
 
-use crate::attribute::draws::generator;
+use crate::attribute::draws::{Key, generator};
 use crate::attribute::{Baseline, Context};
 use crate::{Error, Result, error};
 
@@ -73,7 +73,7 @@ impl Absence {
                 let chosen: Vec<usize> = if data.len() <= rows {
                     (0..data.len()).collect()
                 } else {
-                    sample(&mut generator(seed, 0, BACKGROUND_DRAW), data.len(), rows).into_vec()
+                    sample(&mut generator(seed, Key::SHARED, BACKGROUND_DRAW), data.len(), rows).into_vec()
                 };
                 Ok(StandIns::Shared(data.rows_f64(&chosen)?))
             }

@@ -7,12 +7,11 @@ use ndarray::{ArrayView2, Axis};
 use super::way::{Shown, with_stills};
 use super::{Part, Question};
 use crate::Result;
-use crate::attribute::{Context, Method, Setting};
+use crate::attribute::{Context, Method};
 use crate::compare::Comparison;
 use crate::path::Path;
 
-/// Explains the inputs of a part, for all rounds of targets. Inputs of one pair of populations go together; a method that
-/// draws gets one input at a time, so that its draws follow from the input's number alone.
+/// Explains the inputs of a part, for all rounds of targets. Inputs of one pair of populations go together.
 pub(super) fn explain(
     question: &Question,
     comparison: &Comparison,
@@ -24,8 +23,7 @@ pub(super) fn explain(
     let places = comparison.places(rows)?;
     let mut groups: Vec<(usize, Vec<usize>)> = Vec::new();
     for (row, &place) in places.iter().enumerate() {
-        let drawn = method.spec().uses(Setting::Seed);
-        match groups.iter_mut().find(|(known, _)| *known == place && !drawn) {
+        match groups.iter_mut().find(|(known, _)| *known == place) {
             Some((_, rows)) => rows.push(row),
             None => groups.push((place, vec![row])),
         }

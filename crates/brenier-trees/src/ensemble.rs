@@ -170,7 +170,7 @@ impl Ensemble {
         }
         let mut seen = vec![false; tree.nodes.len()];
         // A node, the place where its number goes, and its depth.
-        let mut open: Vec<(usize, Option<(usize, usize)>, u32)> = vec![(0, None, 0)];
+        let mut open = vec![(0_usize, None::<(usize, usize)>, 0_u32)];
         let mut deepest = 0;
         while let Some((old, parent, depth)) = open.pop() {
             let node = tree.nodes.get(old).ok_or_else(|| {

@@ -99,6 +99,9 @@ pub struct FlatTrees {
     pub single: bool,
 }
 
+/// The votes of each leaf, by its tree and its number there.
+type LeafVotes = BTreeMap<(i64, i64), Vec<(usize, f64)>>;
+
 fn malformed(reason: impl Into<String>) -> Error {
     Error::Malformed { format: "tree ensemble of ONNX", reason: reason.into() }
 }
@@ -219,12 +222,12 @@ impl NodeTrees {
         Ensemble::new(Description { features, raw, trees, base, aggregate, columns, link, single, names })
     }
 
-    fn votes(&self) -> Result<BTreeMap<(i64, i64), Vec<(usize, f64)>>> {
+    fn votes(&self) -> Result<LeafVotes> {
         let Votes { trees, nodes, targets, weights } = &self.votes;
         if [nodes.len(), targets.len(), weights.len()].iter().any(|&len| len != trees.len()) {
             return Err(malformed(format!("{} votes, but {} weights", trees.len(), weights.len())));
         }
-        let mut votes = BTreeMap::<(i64, i64), Vec<(usize, f64)>>::new();
+        let mut votes = LeafVotes::new();
         for i in 0..trees.len() {
             let vote = (number(targets[i], "the target of a vote")?, weights[i]);
             votes.entry((trees[i], nodes[i])).or_default().push(vote);

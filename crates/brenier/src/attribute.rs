@@ -46,6 +46,8 @@ mod smooth_grad;
 mod spec;
 mod transport;
 mod transport_line;
+mod tree_path;
+mod tree_shap;
 
 pub use allocation::Allocation;
 pub use baseline::Baseline;
@@ -90,3 +92,4 @@ pub use smooth_grad::{SmoothGrad, Smoothing};
 pub use spec::{Meaning, MethodPage, MethodSpec, Need, Setting, method_tables};
 pub use transport::Transport;
 pub use transport_line::TransportLine;
+pub use tree_shap::TreeShap;

@@ -51,6 +51,8 @@ pub struct Ensemble {
     /// Where the votes of a node begin in `votes`.
     pub(crate) first_vote: Vec<u32>,
     pub(crate) votes: Vec<(u32, f64)>,
+    /// What each node adds, where there is one raw sum; else empty.
+    pub(crate) values: Vec<f64>,
     sets: Vec<Set>,
     /// For each node; empty where not all trees have it.
     pub(crate) cover: Vec<f64>,
@@ -105,6 +107,7 @@ impl Ensemble {
             depths: Vec::new(),
             first_vote: vec![0],
             votes: Vec::new(),
+            values: Vec::new(),
             sets: Vec::new(),
             cover: Vec::new(),
             base,
@@ -117,6 +120,10 @@ impl Ensemble {
         };
         for (number, tree) in trees.into_iter().enumerate() {
             ensemble.push(number, tree, scale, covered)?;
+        }
+        if raw == 1 {
+            let value = |node| ensemble.votes_of(node).iter().map(|vote| vote.1).sum();
+            ensemble.values = (0..ensemble.nodes.len()).map(value).collect();
         }
         ensemble.plain = ensemble.nodes.iter().all(|node| node.kind & (SET | ZERO_MISSING) == 0);
         Ok(ensemble)
@@ -289,6 +296,9 @@ impl Ensemble {
     /// What a leaf adds to one raw sum.
     #[inline]
     pub(crate) fn vote(&self, node: usize, raw: u32) -> f64 {
+        if let Some(value) = self.values.get(node) {
+            return *value;
+        }
         self.votes_of(node).iter().filter(|vote| vote.0 == raw).map(|vote| vote.1).sum()
     }
 

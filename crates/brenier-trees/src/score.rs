@@ -57,6 +57,7 @@ impl Ensemble {
         x.resize(lanes * self.features, 0.0);
         let mut sums = Sums::new(self, lanes);
         let whole = self.plain && !x.iter().any(|v| v.is_nan());
+        let one_sum = self.raw == 1 && self.is_additive();
         for tree in 0..self.trees() {
             for group in 0..lanes / LANES {
                 let x = &x[group * LANES * self.features..][..LANES * self.features];
@@ -66,7 +67,12 @@ impl Ensemble {
                     _ => std::array::from_fn(|lane| self.leaf(tree, &x[lane * self.features..])),
                 };
                 for (lane, &end) in ends.iter().enumerate() {
-                    sums.add(self, group * LANES + lane, end as usize);
+                    let row = group * LANES + lane;
+                    if one_sum {
+                        sums.values[row] += self.values[end as usize];
+                    } else {
+                        sums.add(self, row, end as usize);
+                    }
                 }
             }
         }

@@ -130,11 +130,12 @@ pub(super) fn average(
     let mut moments = vec![Moments::new(score.features()); targets.len()];
     if let Some(trees) = score.trees() {
         // The whole line of each draw at once, exactly: the time that was drawn is not needed.
-        for row in draws(true) {
-            let Row { example, target, state, tag, .. } = row?;
-            let input = &state + &tag;
-            let points = stack_rows(&[state, input]);
-            moments[example].push(trees.path_credit(points.view(), target)?.view());
+        for (example, &target) in targets.iter().enumerate() {
+            for sample in 0..samples {
+                let Draw { reference, input, .. } = draw(example, sample)?;
+                let points = stack_rows(&[reference, input]);
+                moments[example].push(trees.path_credit(points.view(), target)?.view());
+            }
         }
     } else {
         stream_gradients(score, draws(false), |row, _, gradient| {

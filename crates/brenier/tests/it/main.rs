@@ -26,3 +26,4 @@ mod shift;
 mod stability;
 mod streaming;
 mod transport;
+mod trees;

@@ -89,7 +89,8 @@ impl Onnx {
         if let Some(model) = full.as_ref() {
             return Ok(Loaded::Gradients(model.clone()));
         }
-        if gradients {
+        // Trees have no gradient, and need none.
+        if gradients && self.trees()?.is_none() {
             let model = Arc::new(OnnxPredictor::new(&self.source.model()?, &self.config)?);
             *full = Some(model.clone());
             // What was loaded for values alone is not needed any more.
@@ -106,6 +107,16 @@ impl Onnx {
         });
         *values = Some(model.clone());
         Ok(Loaded::Values(model))
+    }
+}
+
+impl Onnx {
+    /// The model as an ensemble of trees, where it is one.
+    fn trees(&self) -> brenier::Result<Option<ValuePredictor>> {
+        match &self.source {
+            Source::File(path) => ValuePredictor::load_trees(path, &self.config),
+            Source::Bytes(bytes) => ValuePredictor::trees_of(bytes, &self.config),
+        }
     }
 }
 

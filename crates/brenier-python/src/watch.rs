@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use brenier::calibration::Standard;
-use brenier::{Error, Result, Score, StraightStarts, VelocityField};
+use brenier::{Error, Result, Score, StraightStarts, Trees, VelocityField};
 use ndarray::{Array1, Array2, ArrayView2, s};
 use pyo3::prelude::*;
 
@@ -99,6 +99,10 @@ impl<'a> WatchedScore<'a> {
 impl Score for WatchedScore<'_> {
     fn shape(&self) -> &[usize] {
         self.score.shape()
+    }
+
+    fn trees(&self) -> Option<&dyn Trees> {
+        self.score.trees()
     }
 
     fn values(&self, x: ArrayView2<f64>, targets: &[usize]) -> Result<Array1<f64>> {

@@ -47,6 +47,8 @@ mod smooth_grad;
 mod spec;
 mod transport;
 mod transport_line;
+mod tree_path;
+mod tree_shap;
 mod verdict;
 
 pub use allocation::Allocation;
@@ -92,4 +94,5 @@ pub use smooth_grad::{SmoothGrad, Smoothing};
 pub use spec::{Meaning, MethodPage, MethodSpec, Need, Setting, method_tables};
 pub use transport::Transport;
 pub use transport_line::TransportLine;
+pub use tree_shap::TreeShap;
 pub use verdict::{Check, Checks, Limits, Verdict};

@@ -80,7 +80,7 @@ pub use predictor::{
     ValuePredictor,
 };
 pub use ranking::highest_first;
-pub use score::{Score, ScoreFn, ValueFn};
+pub use score::{Score, ScoreFn, Trees, ValueFn};
 pub use store::Store;
 
 // The README's Rust example compiles.

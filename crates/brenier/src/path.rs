@@ -74,6 +74,11 @@ pub trait Path {
         Vec::new()
     }
 
+    /// Whether the path is straight between its corners.
+    fn is_straight(&self) -> bool {
+        false
+    }
+
     /// How the path came to be, for the certificate.
     fn evidence(&self) -> PathEvidence;
 }
@@ -90,6 +95,9 @@ impl<P: Path + ?Sized> Path for &P {
     }
     fn corners(&self) -> Vec<f64> {
         (**self).corners()
+    }
+    fn is_straight(&self) -> bool {
+        (**self).is_straight()
     }
     fn evidence(&self) -> PathEvidence {
         (**self).evidence()

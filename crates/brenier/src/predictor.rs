@@ -10,6 +10,8 @@ mod pairs;
 mod preprocessing;
 mod resampling;
 mod sidecar;
+mod tree_file;
+mod trees;
 mod values;
 
 pub use inspection::{BlockedNode, Inspection, InterfaceValue};

@@ -31,6 +31,32 @@ pub trait Score {
     fn features(&self) -> usize {
         self.shape().iter().product()
     }
+
+    /// The score as a sum of decision trees, where it is one: it has no gradient then, but exact credit all the same.
+    fn trees(&self) -> Option<&dyn Trees> {
+        None
+    }
+}
+
+/// A score that is a sum of decision trees: constant between thresholds, with jumps that belong to features.
+pub trait Trees: Sync {
+    /// The exact credit along the polyline through `points`, `[points, features]`.
+    ///
+    /// # Errors
+    /// Points of another width, and outputs that do not exist.
+    fn path_credit(&self, points: ArrayView2<f64>, target: usize) -> Result<Array1<f64>>;
+
+    /// Exact Shapley values `[rows, features]`, and the score that each is compared with: the mean over the rows of a
+    /// background, or over the training data as the nodes have counted it.
+    ///
+    /// # Errors
+    /// Without a background: trees that have not counted their training data.
+    fn shapley_values(
+        &self,
+        x: ArrayView2<f64>,
+        background: Option<ArrayView2<f64>>,
+        targets: &[usize],
+    ) -> Result<(Array2<f64>, Vec<f64>)>;
 }
 
 /// A closure as a [`Score`]: from one example and its target to the value and the gradient.

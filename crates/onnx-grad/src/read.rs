@@ -58,7 +58,15 @@ impl TensorData {
     pub fn decode(bytes: impl Into<Bytes>) -> Result<TensorData> {
         let malformed = |reason: String| Error::Tensor { name: String::new(), reason };
         let proto = TensorProto::decode(bytes.into()).map_err(|e| malformed(e.to_string()))?;
-        Reader { folder: None, files: Default::default() }.tensor(&proto)
+        TensorData::from_proto(&proto)
+    }
+
+    /// The tensor of a message that holds all its data.
+    ///
+    /// # Errors
+    /// A message that contradicts itself, and data in another file.
+    pub fn from_proto(proto: &TensorProto) -> Result<TensorData> {
+        Reader { folder: None, files: Default::default() }.tensor(proto)
     }
 }
 

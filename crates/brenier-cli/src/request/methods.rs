@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use brenier::Rule;
-use brenier::attribute::{Absence, Baseline, LrpRule, Method, Need, Setting, Settings};
+use brenier::attribute::{Absence, Baseline, LrpRule, Method, MethodSpec, Need, Setting, Settings};
 
 use clap::Args;
 
@@ -207,15 +207,18 @@ pub(crate) fn with_methods(text: &str) -> String {
     let combined: Vec<&str> =
         Method::specs().map(|spec| spec.name).filter(|name| name.contains('+')).collect();
     let width = single().map(|spec| spec.name.len()).max().unwrap_or(0);
-    let lines = |gradients: bool| -> String {
-        let chosen = single().filter(|spec| spec.needs(Need::Gradients) == gradients);
+    let lines = |chosen: fn(&MethodSpec) -> bool| -> String {
+        let chosen = single().filter(|spec| chosen(spec));
         chosen.map(|spec| format!("  {:width$}  {}\n", spec.name, spec.help)).collect()
     };
     format!(
-        "{text}\n\nMethods:\n{}  {}: the same paths, credit by IDGI\n\nMethods without gradients, for any model:\n{}",
-        lines(true),
+        "{text}\n\nMethods:\n{}  {}: the same paths, credit by IDGI\n\nFor trees, beside ig, nearest-ig, \
+         expected-gradients, transport and transport-line, which are exact for them:\n{}\nMethods without gradients, for \
+         any model:\n{}",
+        lines(|spec| spec.needs(Need::Gradients)),
         combined.join(", "),
-        lines(false).trim_end()
+        lines(|spec| spec.needs(Need::Trees)),
+        lines(|spec| !spec.needs(Need::Gradients) && !spec.needs(Need::Trees)).trim_end()
     )
 }
 

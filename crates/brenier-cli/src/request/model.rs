@@ -17,7 +17,7 @@ use crate::engine_args::EngineArgs;
 /// Which model
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ModelArgs {
-    /// The ONNX model to explain
+    /// The model to explain: an ONNX file, or trees as XGBoost (.json, .ubj) and LightGBM (.txt) save them
     #[arg(short, long, value_name = "FILE")]
     pub(crate) model: PathBuf,
     /// The output to explain, by name; the first where not given
@@ -152,6 +152,9 @@ impl Loaded {
             keep_final_activation: args.keep_softmax,
             ..PredictorConfig::default()
         };
+        if let Some(trees) = ValuePredictor::load_trees(&args.model, &config)? {
+            return Ok(Loaded::ValuesOnly(Box::new(trees)));
+        }
         Ok(if needs_gradients {
             Loaded::WithGradients(Box::new(OnnxPredictor::load(&args.model, &config)?))
         } else {

@@ -94,6 +94,7 @@ pub(crate) fn run(args: &Evaluate) -> Result<()> {
     for notice in model.values().notices() {
         print_progress(&format!("notice: {notice}"));
     }
+    methods.iter().try_for_each(|method| method.spec().fits(model.score()))?;
     let options = args.model.bind(&model, options, args.settings.background())?;
     let sources = Sources::open(&args.data, &options, model.values())?;
     if args.examples == 0 {

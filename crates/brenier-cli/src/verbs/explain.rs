@@ -41,7 +41,8 @@ use crate::verbs::report::SHOWN;
   brenier explain -m model.onnx inputs.npy --method ig,smoothgrad,grad-cam -o out
   brenier explain -m model.onnx inputs.npy --method expected-gradients --background train.npz
   brenier explain -m model.onnx inputs.npy --method kernel-shap --groups patches:8x8 --samples 2000
-  brenier explain -m forest.onnx rows.npy --method shapley-values --background train.csv --engine ort
+  brenier explain -m forest.onnx rows.npy --method tree-shap --background train.csv
+  brenier explain -m xgboost.json declined.csv --against approved.csv --among all.csv
   brenier explain -m model.onnx boots.png --background fashion/ --against sneaker --contrast -o out
   brenier explain -m model.onnx declined.csv --against approved.csv --among all.csv
   brenier explain -m model.onnx -f a.onnx -f b.onnx -f c.onnx inputs.npy -o out
@@ -115,6 +116,7 @@ pub(crate) fn run(args: &Explain) -> Result<()> {
     for notice in model.values().notices() {
         print_progress(&format!("notice: {notice}"));
     }
+    methods.iter().try_for_each(|method| method.spec().fits(model.score()))?;
     let classes = args.model.class_names(model.values())?;
     let options = args.model.bind(&model, options, args.settings.background())?;
     let inputs = Sources::open(&args.inputs, &options, model.values())?;

@@ -18,6 +18,7 @@ use super::rows::{Row, check_inputs, input_rows, stream_gradients, stream_values
 use super::spec::{Explainer, MethodPage, MethodSpec, Need, Setting};
 use super::{Certificate, Completeness, Context, Explanation, Limits, Meaning, Sampling};
 use crate::data::Dataset;
+use crate::path::stack_rows;
 use crate::predictor::Score;
 use crate::{Error, Result, error};
 
@@ -128,9 +129,20 @@ pub(super) fn average(
         })
     };
     let mut moments = vec![Moments::new(score.features()); targets.len()];
-    stream_gradients(score, draws(false), |row, _, gradient| {
-        moments[row.example].push((&row.tag * &gradient).view());
-    })?;
+    if let Some(trees) = score.trees() {
+        // The whole line of each draw at once, exactly: the time that was drawn is not needed.
+        for (example, &target) in targets.iter().enumerate() {
+            for sample in 0..samples {
+                let Draw { reference, input, .. } = draw(example, sample)?;
+                let points = stack_rows(&[reference, input]);
+                moments[example].push(trees.path_credit(points.view(), target)?.view());
+            }
+        }
+    } else {
+        stream_gradients(score, draws(false), |row, _, gradient| {
+            moments[row.example].push((&row.tag * &gradient).view());
+        })?;
+    }
     let mut reference_scores = vec![0.0; targets.len()];
     if complete {
         stream_values(score, draws(true), |row, value| {
@@ -144,7 +156,7 @@ pub(super) fn average(
             complete.then(|| Completeness::new(values.sum(), reference_scores[row.example], value));
         let certificate = Certificate {
             completeness,
-            gradient_evaluations: samples,
+            gradient_evaluations: if score.trees().is_some() { 0 } else { samples },
             score_evaluations: if complete { samples + 1 } else { 1 },
             sampling: Some(Sampling::new(seed, samples, errors.as_ref())),
             ..Certificate::new(method, row.example, row.target, value)
@@ -166,7 +178,7 @@ impl ExpectedGradients {
         name: Self::NAME,
         aliases: &["gradient-explainer"],
         help: "ig averaged over baselines drawn from the data",
-        needs: &[Need::Gradients, Need::Data],
+        needs: &[Need::GradientsOrTrees, Need::Data],
         uses: &[Setting::Samples, Setting::Seed, Setting::Data],
         meaning: Meaning::Credit,
         build: |settings| {

@@ -82,7 +82,7 @@ impl IntegratedGradients {
         name: Self::NAME,
         aliases: &["integrated-gradients"],
         help: "path integral along the straight line from a baseline",
-        needs: &[Need::Gradients],
+        needs: &[Need::GradientsOrTrees],
         uses: &[Setting::Baseline, Setting::Rule, Setting::Seed, Setting::Data],
         meaning: Meaning::Credit,
         build: |settings| build(settings.path_integral(), settings),
@@ -97,11 +97,15 @@ impl IntegratedGradients {
 
     pub(super) const SPECS: &'static [MethodSpec] = &[
         Self::PLAIN,
-        Self::PLAIN.with_idgi(
-            "ig+idgi",
-            &[Setting::Baseline, Setting::Steps, Setting::Seed, Setting::Data],
-            |settings| build(settings.idgi(), settings),
-        ),
+        // Shares of squared gradients need gradients.
+        MethodSpec {
+            needs: &[Need::Gradients],
+            ..Self::PLAIN.with_idgi(
+                "ig+idgi",
+                &[Setting::Baseline, Setting::Steps, Setting::Seed, Setting::Data],
+                |settings| build(settings.idgi(), settings),
+            )
+        },
     ];
 }
 

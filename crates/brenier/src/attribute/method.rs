@@ -22,7 +22,7 @@ use super::{
     BlurIg, Context, Ddim, Deconvnet, DeepLift, DeepShap, ExpectedGradients, Explanation, GeodesicIg,
     GradCam, Gradient, GradientInput, GradientShap, GuidedBackprop, GuidedIg, IntegratedGradients,
     KernelShap, Lime, Lrp, Meaning, MethodSpec, NearestIg, Need, Occlusion, Rise, Settings, ShapleyValues,
-    SmoothGrad, Transport, TransportLine,
+    SmoothGrad, Transport, TransportLine, TreeShap,
 };
 use crate::path::Path;
 use crate::predictor::Score;
@@ -102,6 +102,9 @@ methods! {
     Transport,
     /// The line from the end of a flow's trace.
     TransportLine,
+    // Trees.
+    /// TreeSHAP.
+    TreeShap,
     // Scores without gradients.
     /// KernelSHAP.
     KernelShap,
@@ -188,6 +191,7 @@ impl Method {
         targets: &[usize],
         context: &Context,
     ) -> Result<Vec<Explanation>> {
+        self.spec().fits(score)?;
         let part = self.explainer().run(score, inputs, targets, context).map(|part| (part, Vec::new()));
         Ok(counted_from(context.first_example, part)?.0)
     }
@@ -205,6 +209,7 @@ impl Method {
         targets: &[usize],
         context: &Context,
     ) -> Result<WithPaths> {
+        self.spec().fits(score)?;
         let part = self.explainer().run_with_paths(score, inputs, targets, context);
         counted_from(context.first_example, part)
     }

@@ -113,7 +113,7 @@ impl NearestIg {
         name: Self::NAME,
         aliases: &[],
         help: "ig averaged over the rows of the data that are nearest to the input",
-        needs: &[Need::Gradients, Need::Data],
+        needs: &[Need::GradientsOrTrees, Need::Data],
         uses: &[Setting::Neighbours, Setting::Rule, Setting::Data],
         meaning: Meaning::Credit,
         build: |settings| {

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::adaptive::Adaptive;
 use super::rule::{FixedRule, Weight};
 use super::segments::{Visited, disagreement};
-use super::{Certificate, Completeness, Explanation, Limits, PathCertificate, Rule};
+use super::{Certificate, Completeness, Explanation, Limits, PathCertificate, Rule, tree_path};
 use crate::path::{Path, geometry};
 use crate::predictor::Score;
 use crate::{Error, Result, error};
@@ -117,6 +117,9 @@ impl PathIntegral {
             let (reference, input) = request.path.ends();
             error::expect_shape("the path's reference", &[score.features()], reference.shape())?;
             error::expect_shape("the path's input", &[score.features()], input.shape())?;
+        }
+        if let Some(trees) = score.trees() {
+            return tree_path::explain_all(self, score, trees, requests);
         }
         let sums = match self.rule {
             Rule::Adaptive { tolerance, max_gradients } => {

@@ -7,9 +7,9 @@ use ndarray::ArrayView2;
 use serde::{Deserialize, Serialize};
 
 use super::{Context, Explanation, Method, Settings, WithPaths};
-use crate::Result;
 use crate::predictor::Score;
 use crate::registry::{Named, markdown_table};
+use crate::{Error, Result};
 
 /// What the numbers that a method gives to features mean. Metrics need to know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -28,6 +28,10 @@ pub enum Meaning {
 pub enum Need {
     /// Gradients of the score. A method without this need works with any model that gives scores.
     Gradients,
+    /// Gradients of the score, or trees, whose jumps along a path are known exactly.
+    GradientsOrTrees,
+    /// A score that is a sum of decision trees.
+    Trees,
     /// The model as a graph, to look inside; a closure will not do.
     Model,
     /// Rows of data.
@@ -45,6 +49,8 @@ impl Need {
     pub fn in_words(self) -> &'static str {
         match self {
             Need::Gradients => "gradients",
+            Need::GradientsOrTrees => "gradients, or trees",
+            Need::Trees => "trees",
             Need::Model => "an ONNX model",
             Need::Data => "rows of data",
             Need::Flow => "a flow",
@@ -131,9 +137,33 @@ pub struct MethodPage {
 }
 
 impl MethodSpec {
-    /// Whether the method cannot do without this.
+    /// Whether the method cannot do without this. Of a model without trees, a method that takes gradients or trees needs
+    /// gradients.
     pub fn needs(&self, need: Need) -> bool {
         self.needs.contains(&need)
+            || (need == Need::Gradients && self.needs.contains(&Need::GradientsOrTrees))
+    }
+
+    /// Whether the method works with this score, as far as gradients and trees go.
+    ///
+    /// # Errors
+    /// In one sentence, with the methods that work.
+    pub fn fits(&self, score: &dyn Score) -> Result<()> {
+        let refused = |reason: &str, remedy| {
+            Err(Error::Method { method: self.name.to_string(), reason: reason.to_string(), remedy })
+        };
+        match score.trees() {
+            Some(_) if self.needs.contains(&Need::Gradients) => refused(
+                "the model is an ensemble of trees, which has no gradient",
+                "use ig, nearest-ig, expected-gradients, transport, transport-line or tree-shap, or a method that needs \
+                 scores only, such as kernel-shap",
+            ),
+            None if self.needs.contains(&Need::Trees) => refused(
+                "the model is no ensemble of trees that can be read",
+                "use kernel-shap or shapley-values, which need scores only; docs/trees.md says what is read",
+            ),
+            _ => Ok(()),
+        }
     }
 
     /// Whether this makes a difference to the method.

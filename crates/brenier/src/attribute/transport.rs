@@ -139,7 +139,7 @@ impl Transport {
         name: Self::NAME,
         aliases: &[],
         help: "path along the trace of a flow, or the mean over several flows",
-        needs: &[Need::Gradients, Need::Flow],
+        needs: &[Need::GradientsOrTrees, Need::Flow],
         uses: &[Setting::SolverTolerance, Setting::Rule, Setting::Flow],
         meaning: Meaning::Credit,
         build: |settings| build(settings.path_integral(), settings),
@@ -154,11 +154,15 @@ impl Transport {
 
     pub(super) const SPECS: &'static [MethodSpec] = &[
         Self::PLAIN,
-        Self::PLAIN.with_idgi(
-            "transport+idgi",
-            &[Setting::SolverTolerance, Setting::Steps, Setting::Flow],
-            |settings| build(settings.idgi(), settings),
-        ),
+        // Shares of squared gradients need gradients.
+        MethodSpec {
+            needs: &[Need::Gradients, Need::Flow],
+            ..Self::PLAIN.with_idgi(
+                "transport+idgi",
+                &[Setting::SolverTolerance, Setting::Steps, Setting::Flow],
+                |settings| build(settings.idgi(), settings),
+            )
+        },
     ];
 }
 

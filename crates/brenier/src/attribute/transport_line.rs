@@ -84,7 +84,7 @@ impl TransportLine {
         name: Self::NAME,
         aliases: &[],
         help: "straight line from where the trace of a flow ends",
-        needs: &[Need::Gradients, Need::Flow],
+        needs: &[Need::GradientsOrTrees, Need::Flow],
         uses: &[Setting::SolverTolerance, Setting::Rule, Setting::Flow],
         meaning: Meaning::Credit,
         build: |settings| build(settings.path_integral(), settings),

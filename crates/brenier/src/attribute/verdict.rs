@@ -276,12 +276,13 @@ impl Completeness {
                 percent(residual),
                 percent(limit)
             )),
-            None if self.residual > 0.0 => Some(format!(
+            // What additions round off is no error of the method.
+            None if self.residual > 1e-12 * self.reference_score.abs() => Some(format!(
                 "the score is the same at both ends, yet credit sums to {:e}: {remedy}",
                 self.credit_sum
             )),
             None => Some(
-                "the score is the same at both ends: there is nothing to explain; choose another target or reference"
+                "the score is the same at both ends, so there is no change to explain: choose another target or reference"
                     .to_owned(),
             ),
             _ => None,

@@ -32,6 +32,10 @@ impl Path for Chord {
         &self.input - &self.reference
     }
 
+    fn is_straight(&self) -> bool {
+        true
+    }
+
     fn evidence(&self) -> PathEvidence {
         self.evidence.clone()
     }

@@ -35,6 +35,10 @@ impl Path for Line {
         &self.input - &self.reference
     }
 
+    fn is_straight(&self) -> bool {
+        true
+    }
+
     fn evidence(&self) -> PathEvidence {
         PathEvidence { kind: "line".into(), ..PathEvidence::default() }
     }

@@ -109,6 +109,10 @@ impl Path for Polyline {
         self.times[1..self.times.len() - 1].to_vec()
     }
 
+    fn is_straight(&self) -> bool {
+        true
+    }
+
     fn evidence(&self) -> PathEvidence {
         PathEvidence { kind: self.kind.into(), ..PathEvidence::default() }
     }

@@ -16,6 +16,6 @@ pub trait Outputs: Sync {
 
 impl Outputs for ValuePredictor {
     fn outputs(&self, x: ArrayView2<f64>) -> Result<Array2<f64>> {
-        self.scores(self.fold(x)?.view())
+        self.all_scores(x)
     }
 }

@@ -16,10 +16,12 @@ use onnx_grad::{DType, Dim, Model, ValueInfo, operators};
 
 use super::contrast::check_class;
 use super::onnx::{PredictorConfig, floats, prepare, row_shape};
+use super::tree_file::{self, TreeFile};
+use super::trees::{TREES, TreeModel};
 use crate::engine::{AsItIs, Engine, EngineKind, Tensor, TensorView, Workers, check};
 use crate::error::{Error, Result};
 use crate::ranking::highest;
-use crate::score::Score;
+use crate::score::{Score, Trees};
 
 /// Rows of a micro-batch of a file that is run as it is.
 const ROWS: usize = 64;
@@ -46,19 +48,28 @@ const ROW_BY_ROW: [&str; 12] = [
 pub struct ValuePredictor {
     input: ValueInfo,
     shape: Vec<usize>,
-    /// Which of the workers' outputs has the scores.
-    place: usize,
     outputs: usize,
     notices: Vec<String>,
     metadata: BTreeMap<String, String>,
-    workers: Workers,
-    engine: Arc<dyn Engine>,
+    runner: Runner,
     /// The class whose score is taken from all.
     contrast: Option<usize>,
 }
 
+/// Who computes the scores.
+#[derive(Debug)]
+enum Runner {
+    Graph {
+        /// Which of the workers' outputs has the scores.
+        place: usize,
+        workers: Workers,
+        engine: Arc<dyn Engine>,
+    },
+    Trees(Box<TreeModel>),
+}
+
 impl ValuePredictor {
-    /// Loads an ONNX file.
+    /// Loads an ONNX file, or the trees that XGBoost and LightGBM save.
     ///
     /// # Errors
     /// Operators that are not ONNX's own with another engine than ONNX Runtime, more than one input, an input that
@@ -68,6 +79,44 @@ impl ValuePredictor {
         let file = std::fs::read(path)
             .map_err(|source| Error::Read { path: path.to_path_buf(), source: Box::new(source) })?;
         ValuePredictor::read(&file, || Ok(Model::load(path)?), config)
+    }
+
+    /// Loads a file that is a tree ensemble and nothing else; none where it is something else. ONNX files are left to ONNX
+    /// Runtime where that engine is asked for.
+    ///
+    /// # Errors
+    /// A file of trees that cannot be read, and preprocessing.
+    pub fn load_trees(path: impl AsRef<Path>, config: &PredictorConfig) -> Result<Option<ValuePredictor>> {
+        let path = path.as_ref();
+        let file = std::fs::read(path)
+            .map_err(|source| Error::Read { path: path.to_path_buf(), source: Box::new(source) })?;
+        ValuePredictor::trees_of(&file, config)
+    }
+
+    /// As [`ValuePredictor::load_trees`], from the bytes of a file.
+    ///
+    /// # Errors
+    /// As [`ValuePredictor::load_trees`].
+    pub fn trees_of(file: &[u8], config: &PredictorConfig) -> Result<Option<ValuePredictor>> {
+        let Some(found) = tree_file::read(file, config)? else { return Ok(None) };
+        if !config.preprocessing.is_identity() {
+            return Err(Error::Predictor {
+                reason: "preprocessing cannot be folded into trees".to_string(),
+                remedy: "preprocess the data: thresholds are in the units of the training data",
+            });
+        }
+        let TreeFile { ensemble, input, metadata, activation } = found;
+        let (shape, outputs) = (vec![ensemble.features()], ensemble.outputs());
+        let mut notices = Vec::new();
+        if let (Some(activation), false) = (activation, config.keep_final_activation) {
+            notices.push(format!(
+                "the model ends in {activation}: what comes before it is explained; --keep-softmax explains its output"
+            ));
+        }
+        let trees = TreeModel::new(ensemble, config.keep_final_activation);
+        let input = ValueInfo::new(input, DType::F64, &[Dim::symbol("N"), Dim::Known(shape[0] as i64)]);
+        let runner = Runner::Trees(Box::new(trees));
+        Ok(Some(ValuePredictor { input, shape, outputs, notices, metadata, runner, contrast: None }))
     }
 
     /// Takes the bytes of an ONNX file that holds all its data.
@@ -84,6 +133,9 @@ impl ValuePredictor {
         model: impl FnOnce() -> Result<Model>,
         config: &PredictorConfig,
     ) -> Result<ValuePredictor> {
+        if let Some(trees) = ValuePredictor::trees_of(file, config)? {
+            return Ok(trees);
+        }
         let used = operators(file.to_vec())?;
         match used.iter().find(|op| op.contains("::") && !op.starts_with("com.microsoft::")) {
             None => ValuePredictor::new(&model()?, config),
@@ -102,7 +154,7 @@ impl ValuePredictor {
         let model = Model { graph, ..model.clone() };
         let mut predictor = ValuePredictor::prepared(&model, config, notices)?;
         if !config.engine.unchecked {
-            let run = |inputs: &[(&str, TensorView)]| predictor.workers.map(inputs);
+            let run = |inputs: &[(&str, TensorView)]| predictor.run(inputs);
             let engine = predictor.engine();
             let verdict = check::verdict(engine, (&model, "values"), || Ok(model.clone()), &run)?;
             let notice = verdict.notice(engine.name());
@@ -127,8 +179,8 @@ impl ValuePredictor {
         let outputs = declared.unwrap_or(0);
         let metadata = model.metadata.clone();
         let contrast = None;
-        let predictor =
-            ValuePredictor { input, shape, place, outputs, notices, metadata, workers, engine, contrast };
+        let runner = Runner::Graph { place, workers, engine };
+        let predictor = ValuePredictor { input, shape, outputs, notices, metadata, runner, contrast };
         if declared.is_some() { Ok(predictor) } else { predictor.with_outputs_counted() }
     }
 
@@ -158,8 +210,8 @@ impl ValuePredictor {
         let names = outputs.into_iter().map(|output| output.name).collect();
         let workers = Workers::with_programs(engine.name(), programs, names, rows)?;
         let metadata = BTreeMap::new();
-        let contrast = None;
-        ValuePredictor { input, shape, place, outputs: 0, notices, metadata, workers, engine, contrast }
+        let runner = Runner::Graph { place, workers, engine };
+        ValuePredictor { input, shape, outputs: 0, notices, metadata, runner, contrast: None }
             .with_outputs_counted()
     }
 
@@ -192,7 +244,10 @@ impl ValuePredictor {
 
     /// The engine that runs the model.
     pub fn engine(&self) -> &dyn Engine {
-        self.engine.as_ref()
+        match &self.runner {
+            Runner::Graph { engine, .. } => engine.as_ref(),
+            Runner::Trees(_) => &TREES,
+        }
     }
 
     /// Tells the user something more.
@@ -202,7 +257,10 @@ impl ValuePredictor {
 
     /// The model's outputs for a batch as an engine takes it.
     pub(super) fn run(&self, inputs: &[(&str, TensorView)]) -> Result<Vec<Tensor>> {
-        self.workers.map(inputs)
+        match &self.runner {
+            Runner::Graph { workers, .. } => workers.map(inputs),
+            Runner::Trees(_) => Err(Error::NoGradient { reason: "it is an ensemble of trees".to_string() }),
+        }
     }
 
     /// The name of the input.
@@ -214,9 +272,16 @@ impl ValuePredictor {
     pub fn scores(&self, x: ArrayViewD<f32>) -> Result<Array2<f64>> {
         self.check(&x)?;
         let rows = x.shape()[0];
+        let (place, workers) = match &self.runner {
+            Runner::Graph { place, workers, .. } => (*place, workers),
+            Runner::Trees(trees) => {
+                let x = x.mapv(f64::from).into_shape_with_order((rows, self.features()));
+                return trees.scores(x.map_err(|_| self.misshapen(rows))?.view());
+            }
+        };
         let x = self.feed(x);
-        let outputs = self.workers.map(&[(&self.input.name, x.view())])?;
-        let scores = floats(outputs.into_iter().nth(self.place))?;
+        let outputs = workers.map(&[(&self.input.name, x.view())])?;
+        let scores = floats(outputs.into_iter().nth(place))?;
         // A regressor may leave out the axis of its only score.
         let columns = scores.len().checked_div(rows).unwrap_or(self.outputs);
         let shape = scores.shape().to_vec();
@@ -237,7 +302,10 @@ impl ValuePredictor {
     /// If there is no such class, or one score only.
     pub fn with_contrast(mut self, class: usize) -> Result<ValuePredictor> {
         check_class(Some(self.outputs), class)?;
-        self.contrast = Some(class);
+        match &mut self.runner {
+            Runner::Graph { .. } => self.contrast = Some(class),
+            Runner::Trees(trees) => trees.contrast(class),
+        }
         Ok(self)
     }
 }
@@ -245,7 +313,7 @@ impl ValuePredictor {
 impl ValuePredictor {
     /// The output with the highest score for each row of `inputs` (`[examples, features]`); of equals the first.
     pub fn predicted(&self, inputs: ArrayView2<f64>) -> Result<Vec<usize>> {
-        let scores = self.scores(self.fold(inputs)?.view())?;
+        let scores = self.all_scores(inputs)?;
         let best = |row: ArrayView1<f64>| highest(row.iter().copied()).unwrap_or(0);
         Ok(scores.rows().into_iter().map(best).collect())
     }
@@ -257,16 +325,40 @@ impl Score for ValuePredictor {
     }
 
     fn values(&self, x: ArrayView2<f64>, targets: &[usize]) -> Result<Array1<f64>> {
-        let scores = self.scores(self.fold(x)?.view())?;
+        let scores = self.all_scores(x)?;
         self.pick(&scores, targets)
     }
 
     fn gradients(&self, _x: ArrayView2<f64>, _targets: &[usize]) -> Result<(Array1<f64>, Array2<f64>)> {
-        Err(Error::NoGradient { reason: "it was loaded for its values only".to_string() })
+        let reason = match &self.runner {
+            Runner::Graph { .. } => "it was loaded for its values only",
+            Runner::Trees(_) => "it is an ensemble of trees",
+        };
+        Err(Error::NoGradient { reason: reason.to_string() })
+    }
+
+    fn trees(&self) -> Option<&dyn Trees> {
+        match &self.runner {
+            Runner::Graph { .. } => None,
+            Runner::Trees(trees) => Some(trees.as_ref()),
+        }
     }
 }
 
 impl ValuePredictor {
+    /// All scores of flat rows: of trees to the last bit of the rows, of networks in what they compute in.
+    pub(super) fn all_scores(&self, x: ArrayView2<f64>) -> Result<Array2<f64>> {
+        match &self.runner {
+            Runner::Graph { .. } => self.scores(self.fold(x)?.view()),
+            Runner::Trees(trees) => trees.scores(x),
+        }
+    }
+
+    fn misshapen(&self, rows: usize) -> Error {
+        let what = format!("the batch for input '{}'", self.input.name);
+        Error::Shape { what, expected: self.batch_shape(rows), found: vec![rows] }
+    }
+
     /// Refuses a batch of another shape.
     pub(super) fn check(&self, x: &ArrayViewD<f32>) -> Result<()> {
         match x.shape() {

@@ -27,3 +27,4 @@ mod shift;
 mod stability;
 mod streaming;
 mod transport;
+mod trees;

@@ -62,6 +62,7 @@ fn classes_of_captum_and_shap_are_known() {
         ("KernelExplainer", "kernel-shap"),
         ("ShapleyValues", "shapley-values"),
         ("ExactExplainer", "shapley-values"),
+        ("TreeExplainer", "tree-shap"),
         ("Occlusion", "occlusion"),
         ("Lime", "lime"),
         ("LRP", "lrp"),
@@ -128,7 +129,9 @@ fn settings_that_a_spec_uses_make_a_difference_and_no_others_do() {
             let differs = match given(setting) {
                 Some(settings) => (spec.build)(&settings) != plain,
                 // What is drawn or taken from data: what a need says, and a mean as a baseline.
-                None if setting == Data => spec.needs(Need::Data) || spec.uses(Baseline),
+                None if setting == Data => {
+                    [Need::Data, Need::Trees].iter().any(|n| spec.needs(*n)) || spec.uses(Baseline)
+                }
                 None => spec.needs(Need::Flow) || spec.needs(Need::Diffusion),
             };
             assert_eq!(differs, spec.uses(setting), "{} {setting:?}", spec.name);
@@ -196,6 +199,11 @@ fn what_a_spec_needs_is_what_the_method_refuses_to_go_without() {
     };
     for spec in Method::specs() {
         let found = works(spec, None);
+        // What is there is no tree; `trees.rs` has some.
+        if spec.needs(Need::Trees) {
+            assert!(found.unwrap_err().to_string().contains("no ensemble of trees"));
+            continue;
+        }
         assert!(found.is_ok(), "{}: {:?}", spec.name, found.err());
         for need in [Need::Gradients, Need::Model, Need::Data, Need::Flow, Need::Diffusion, Need::Image] {
             // A graph has its own gradients and its own shape.

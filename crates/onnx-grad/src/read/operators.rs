@@ -13,10 +13,20 @@ use super::domain;
 use crate::error::{Error, Result};
 use crate::proto::{ModelProto, NodeProto};
 
+impl ModelProto {
+    /// The messages of a file as they are, for whoever knows operators that a [`Model`](crate::Model) does not.
+    ///
+    /// # Errors
+    /// If it is no ONNX.
+    pub fn parse(file: impl Into<Bytes>) -> Result<ModelProto> {
+        ModelProto::decode(file.into()).map_err(|e| Error::NotOnnx { reason: e.to_string() })
+    }
+}
+
 /// The operators that a file uses, in its graph and in bodies of control flow: `Conv` for ONNX's own,
 /// `ai.onnx.ml::Scaler` for those of another domain. Functions that the file defines itself are looked into.
 pub fn operators(file: impl Into<Bytes>) -> Result<BTreeSet<String>> {
-    let model = ModelProto::decode(file.into()).map_err(|e| Error::NotOnnx { reason: e.to_string() })?;
+    let model = ModelProto::parse(file)?;
     let Some(graph) = &model.graph else {
         return Err(Error::NotOnnx { reason: "it holds no graph".to_string() });
     };

@@ -1,0 +1,29 @@
+//! A module imports only from modules to its left; see `ARCHITECTURE.md`.
+
+#[path = "../../../tests/layers/mod.rs"]
+mod layers;
+
+use std::path::Path;
+
+const ORDER: &[&str] = &[
+    "error",
+    "link",
+    "build",
+    "ensemble",
+    "score",
+    "walk",
+    "path",
+    "activated",
+    "ways",
+    "shap",
+    "onnx",
+    "ubjson",
+    "xgboost",
+    "lightgbm",
+];
+
+#[test]
+fn a_module_imports_only_from_modules_to_its_left() {
+    let wrong = layers::back_edges(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src/lib.rs")), ORDER);
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}

@@ -122,7 +122,7 @@ impl Ensemble {
             ensemble.push(number, tree, scale, covered)?;
         }
         if raw == 1 {
-            let value = |node| ensemble.votes_of(node).iter().map(|vote| vote.1).sum();
+            let value = |node| ensemble.votes_of(node).iter().map(|vote| vote.1).sum::<f64>();
             ensemble.values = (0..ensemble.nodes.len()).map(value).collect();
         }
         ensemble.plain = ensemble.nodes.iter().all(|node| node.kind & (SET | ZERO_MISSING) == 0);

@@ -30,7 +30,8 @@ fn truth(npz: &str, name: &str) -> Option<Array2<f64>> {
     let array: ArrayD<f64> = file.by_name(name).ok()?;
     let rows = array.shape()[0];
     let columns = array.len() / rows;
-    Some(array.into_shape_with_order((rows, columns)).unwrap())
+    // In the order of the axes, whatever the order in the file.
+    Some(Array2::from_shape_vec((rows, columns), array.iter().copied().collect()).unwrap())
 }
 
 fn data(npz: &str, name: &str) -> Dataset {

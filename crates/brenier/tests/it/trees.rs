@@ -184,8 +184,9 @@ fn every_path_method_is_exact_on_trees() {
         for explanation in &found {
             let completeness = explanation.certificate.completeness.unwrap();
             assert!(completeness.residual < 1e-12, "{name} {completeness:?}");
-            assert!(explanation.values.iter().any(|v| v.abs() > 1e-3), "{name}");
         }
+        // A row may lie between the same thresholds as its reference; not all do.
+        assert!(found.iter().any(|e| e.values.iter().any(|v| v.abs() > 1e-3)), "{name}");
         // Asked for values alone, the same model has no such credit.
         let error = method.explain(&values_of(&model), rows.view(), &targets, &context).unwrap_err();
         assert!(matches!(error, Error::NoGradient { .. }), "{name}");

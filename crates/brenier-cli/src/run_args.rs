@@ -117,6 +117,9 @@ pub(crate) fn calibration_lines(rows: usize, quality: &FlowQuality) -> Vec<(&'st
     if let Some(gain) = quality.gain {
         lines.push(("log-likelihood over a Gaussian", format!("{gain:+.3} a feature")));
     }
+    if let Some(ratio) = quality.loss_ratio {
+        lines.push(("loss over the best linear flow's", format!("{ratio:.3}")));
+    }
     if !quality.energies.is_empty() {
         let energies: Vec<String> = quality.energies.iter().map(|e| format!("{e:.2}")).collect();
         lines.push(("energy of references (1 is right)", energies.join(", ")));

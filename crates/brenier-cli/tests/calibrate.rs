@@ -49,9 +49,19 @@ fn verdicts(model: &Path, rows: &Path, flow: &Path) -> Vec<Value> {
     serde_json::from_slice::<Vec<Value>>(&done.stdout).unwrap()
 }
 
-fn share(certificates: &[Value], part: &str, kind: &str) -> f64 {
-    let count = certificates.iter().filter(|c| c["checks"][part]["kind"] == kind).count();
-    count as f64 / certificates.len() as f64
+/// The part of the explanations that are unusual for the flow.
+fn unusual(certificates: &[Value]) -> f64 {
+    let rare = |c: &&Value| {
+        let about = &c["path"]["ordinary"];
+        assert_eq!(about["kind"], "calibrated", "{c}");
+        about["standing"]["share"].as_f64().unwrap() <= 0.03
+    };
+    certificates.iter().filter(rare).count() as f64 / certificates.len() as f64
+}
+
+fn reasons(certificate: &Value) -> String {
+    let reasons = certificate["checks"]["reference"]["reasons"].as_array().cloned().unwrap_or_default();
+    reasons.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("; ")
 }
 
 /// A score that is larger the farther out: `x^2 + y^2`.
@@ -85,7 +95,8 @@ fn a_flow_is_calibrated_at_the_end_of_training_or_by_hand_and_certificates_can_t
     assert!(said.contains("calibrated                       no"), "{said}");
     // Nobody has looked at it: neither pass nor warn.
     let open = verdicts(&model, &few, &run);
-    assert_eq!(share(&open, "reference", "not-calibrated"), 1.0, "{}", open[0]);
+    assert!(open.iter().all(|c| c["path"]["ordinary"]["kind"] == "not-calibrated"), "{}", open[0]);
+    assert!(open.iter().any(|c| c["verdict"]["kind"] == "not-calibrated"), "{}", open[0]);
     assert!(open.iter().all(|c| c["verdict"]["kind"] != "pass"), "{}", open[0]);
     assert_eq!(open[0]["format"], 2);
 
@@ -95,11 +106,12 @@ fn a_flow_is_calibrated_at_the_end_of_training_or_by_hand_and_certificates_can_t
     assert_eq!((&about["rows"], &about["objection"]), (&Value::from(150), &Value::Null), "{about}");
     assert!(about["quality"]["gain"].as_f64().unwrap() > 0.1, "{about}");
     let good = verdicts(&model, &few, &run);
-    assert!(share(&good, "reference", "pass") >= 0.9, "{}", good[0]);
+    assert!(unusual(&good) <= 0.1, "{}", good[0]);
+    assert!(good.iter().any(|c| c["verdict"]["kind"] == "pass"), "{}", good[0]);
     let bad = verdicts(&model, &far, &run);
-    assert_eq!(share(&bad, "reference", "warn"), 1.0, "{}", bad[0]);
-    let reason = bad[0]["checks"]["reference"]["reasons"][0].as_str().unwrap();
-    assert!(reason.starts_with("unlike the flow's data: 0.7 of 100 held-out inputs"), "{reason}");
+    assert_eq!(unusual(&bad), 1.0, "{}", bad[0]);
+    let said = reasons(&bad[0]);
+    assert!(said.contains("unlike the flow's data: 0.7 of 100 held-out inputs"), "{said}");
 
     // Another flow, trained for a moment, is calibrated on its own and found to be no good.
     let moment = at("moment");
@@ -108,7 +120,12 @@ fn a_flow_is_calibrated_at_the_end_of_training_or_by_hand_and_certificates_can_t
     let done = brenier(&train);
     let said = String::from_utf8_lossy(&done.stdout).into_owned();
     assert!(said.contains("good enough to explain with      no: the flow"), "{said}");
-    assert_eq!(share(&verdicts(&model, &few, &moment), "reference", "warn"), 1.0);
+    let poor = verdicts(&model, &few, &moment);
+    assert!(
+        poor.iter().all(|c| reasons(c).contains("the flow ") && c["verdict"]["kind"] == "warn"),
+        "{}",
+        poor[0]
+    );
 
     let hint = |args: &[&str]| {
         let done = brenier(args);

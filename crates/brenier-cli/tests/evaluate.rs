@@ -104,7 +104,7 @@ fn a_killed_evaluation_ends_with_the_same_table() {
         .into_iter()
         .chain([
             "--samples",
-            "40",
+            "80",
             "--metrics",
             "deletion-blur,infidelity",
             "--metric-samples",

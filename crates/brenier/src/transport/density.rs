@@ -59,6 +59,15 @@ impl Gaussian {
         Ok(lengths.mapv(|length: f64| -0.5 * (length + constant)))
     }
 
+    /// The standard deviation along each direction that has one of its own, largest first.
+    pub fn deviations(&self) -> Array1<f64> {
+        let variances = match &self.covariance {
+            Covariance::Whole(matrix) => eigen(matrix).0,
+            Covariance::LowRank { variances, .. } => variances.clone(),
+        };
+        variances.mapv(|variance| variance.max(0.0).sqrt())
+    }
+
     /// At most so many directions in which it varies most, as orthonormal columns, the first with the most.
     pub fn principal_directions(&self, most: usize) -> Array2<f64> {
         let basis = match &self.covariance {
@@ -90,6 +99,7 @@ mod tests {
     #[test]
     fn the_first_direction_is_the_widest() {
         let wide = Gaussian::new(array![0.0, 0.0].view(), array![[1.0, 0.0], [0.0, 9.0]].view()).unwrap();
+        assert_eq!(wide.deviations(), array![3.0, 1.0]);
         let first = wide.principal_directions(1);
         assert_eq!(first.shape(), [2, 1]);
         assert!((first[[1, 0]].abs() - 1.0).abs() < 1e-12);

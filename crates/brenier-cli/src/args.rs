@@ -36,7 +36,7 @@ pub(crate) enum Command {
     /// Show what a model is, and whether and where it can be differentiated
     Inspect(verbs::inspect::Inspect),
     /// Learn what is ordinary for a flow from rows that it was not trained on, so that certificates can tell
-    Calibrate(verbs::calibrate::Calibrate),
+    Calibrate(Box<verbs::calibrate::Calibrate>),
     /// Train a flow from a reference distribution to data, a diffusion model, or a classifier
     Train(Box<verbs::train::Train>),
     /// Straighten a flow: train its next rectification level

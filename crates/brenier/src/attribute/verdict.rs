@@ -355,7 +355,7 @@ impl PathCertificate {
                 Check::of(reasons)
             }
             None => match self.evidence.reference_deviation {
-                Some(z) if !(z.abs() <= limits.reference_deviation) => Check::of(vec![format!(
+                Some(z) if z.is_nan() || z.abs() > limits.reference_deviation => Check::of(vec![format!(
                     "the reference lies {z:.1} standard deviations off what the flow starts from: the input is unlike the \
                      flow's training data, or the flow is not trained enough"
                 )]),

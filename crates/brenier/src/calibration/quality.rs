@@ -45,13 +45,13 @@ pub struct FlowQuality {
 impl FlowQuality {
     /// What speaks against the flow, in words.
     pub fn objection(&self) -> Option<String> {
-        if let Some(gain) = self.gain.filter(|gain| !(*gain >= -SHORT)) {
+        if let Some(gain) = self.gain.filter(|gain| gain.is_nan() || *gain < -SHORT) {
             return Some(format!(
                 "the flow knows less of its data than their mean and covariance do (log-likelihood {gain:+.2} a feature \
                  against a Gaussian): train it longer"
             ));
         }
-        if let Some(ratio) = self.loss_ratio.filter(|ratio| !(*ratio <= LOSS)) {
+        if let Some(ratio) = self.loss_ratio.filter(|ratio| ratio.is_nan() || *ratio > LOSS) {
             return Some(format!(
                 "the flow's loss is {ratio:.2} times that of the best linear flow: train it longer"
             ));

@@ -15,6 +15,7 @@ _WORDS: dict[str, str] = {
     "--input-shape 12": "input_shape=(12,)",
     "--input-shape": "input_shape=",
     "--inversion-steps": "inversion_steps=",
+    "--keep-softmax": "keep_softmax=True",
     "--layer": "layer=",
     "--method ddim": "method='ddim'",
     "--method": "method=",

@@ -1,5 +1,7 @@
 //! Credit against brute force: by the definition of jumps along a line, and over all coalitions.
 
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
 mod common;
 
 use brenier_trees::{Description, Ensemble, Error, Link};

@@ -1,5 +1,7 @@
 //! Models as XGBoost and LightGBM save them, held against the libraries, shap and treeig; see `fixtures/trees`.
 
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
 use std::fs::{File, read, read_to_string};
 use std::path::PathBuf;
 

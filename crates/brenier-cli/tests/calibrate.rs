@@ -122,7 +122,7 @@ fn a_flow_is_calibrated_at_the_end_of_training_or_by_hand_and_certificates_can_t
     assert!(said.contains("good enough to explain with      no: the flow"), "{said}");
     let poor = verdicts(&model, &few, &moment);
     assert!(
-        poor.iter().all(|c| reasons(c).contains("the flow ") && c["verdict"]["kind"] == "warn"),
+        poor.iter().all(|c| reasons(c).contains("train it longer") && c["verdict"]["kind"] == "warn"),
         "{}",
         poor[0]
     );

@@ -171,7 +171,9 @@ def test_other_threads_run_meanwhile(convnet: Fixture) -> None:
 
 
 STOPPED = """
-import sys, time, numpy as np, brenier
+import signal, sys, time, numpy as np, brenier
+# Whoever starts the tests in the background has them ignore Ctrl-C.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 model, inputs = sys.argv[1], np.load(sys.argv[2])["inputs"]
 loaded = brenier.Model(model)
 loaded.scores(inputs)

@@ -16,6 +16,8 @@ use crate::error::Result;
 
 /// The domain of classical machine learning.
 const DOMAIN: &str = "ai.onnx.ml";
+/// How the names of all operators that are trees begin.
+const OPERATOR: &str = "TreeEnsemble";
 /// The element type of 64-bit floats.
 const DOUBLE: i32 = 11;
 
@@ -39,6 +41,10 @@ pub(super) fn read(file: &[u8], config: &PredictorConfig) -> Result<Option<TreeF
         return own(Ensemble::from_xgboost(file)).map(Some);
     }
     if config.engine.kind == EngineKind::Ort {
+        return Ok(None);
+    }
+    // Most models have no trees, and are not to be parsed twice for that.
+    if memchr::memmem::find(file, OPERATOR.as_bytes()).is_none() {
         return Ok(None);
     }
     // What is no ONNX is told by whoever reads it as such.
@@ -83,7 +89,7 @@ fn list(names: &[String]) -> String {
 fn only_trees(graph: &GraphProto) -> Option<(&NodeProto, &ValueInfoProto)> {
     let op = |node: &NodeProto| node.op_type.clone().unwrap_or_default();
     let is_tree =
-        |node: &&NodeProto| node.domain.as_deref() == Some(DOMAIN) && op(node).starts_with("TreeEnsemble");
+        |node: &&NodeProto| node.domain.as_deref() == Some(DOMAIN) && op(node).starts_with(OPERATOR);
     let mut trees = graph.node.iter().filter(is_tree);
     let (tree, None) = (trees.next()?, trees.next()) else { return None };
     let mut before = tree.input.first()?.as_str();
@@ -131,7 +137,7 @@ fn ensemble(node: &NodeProto, input: &ValueInfoProto, config: &PredictorConfig) 
     let declared = tensor.and_then(|t| t.shape.as_ref()).and_then(|shape| shape.dim.get(1)?.dim_value);
     let declared = declared.and_then(|n| usize::try_from(n).ok()).filter(|&n| n > 0);
     let width = declared.or_else(|| Some(config.input_shape.as_ref()?.iter().product()));
-    if node.op_type.as_deref() == Some("TreeEnsemble") {
+    if node.op_type.as_deref() == Some(OPERATOR) {
         let trees = FlatTrees {
             roots: a.ints("tree_roots"),
             features: a.ints("nodes_featureids"),

@@ -17,7 +17,7 @@ pub(crate) use self::groups::grouping;
 pub(crate) use self::inputs::{Sources, expect_fitting};
 pub(crate) use self::methods::{MethodArgs, with_methods};
 pub(crate) use self::model::{Loaded, ModelArgs, file_hash};
-pub(crate) use self::networks::{Networks, in_run};
+pub(crate) use self::networks::{Networks, flow_file, in_run};
 pub(crate) use self::schema::tell_of_columns;
 pub(crate) use self::surroundings::Surroundings;
 pub(crate) use self::targets::{one_target, several_targets, targets};

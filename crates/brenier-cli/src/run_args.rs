@@ -105,7 +105,7 @@ impl RunArgs {
                 line(name, value);
             }
         } else if outcome.quality.is_some() && file == "flow.onnx" {
-            line("calibrated", "no: fewer than 60 rows to go by (brenier calibrate)".to_string());
+            line("calibrated", "no: it takes 60 held-out rows or more (brenier calibrate)".to_string());
         }
         print_data(&text)
     }

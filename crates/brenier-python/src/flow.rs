@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-use brenier::calibrate::{CalibrateConfig, calibrate, calibrated_bytes};
+use brenier::calibrate::{CalibrateConfig, calibrate, calibrated_file};
 use brenier::calibration::Standard;
 use brenier::engine::EngineConfig;
 use brenier::flow::{FlowMetadata, NoisePredictor, Objective, OnnxFlow};
@@ -197,7 +197,7 @@ impl Flow {
             };
             let found = calibrate(flow, &held_out, &held_out, &config, &mut tell)?;
             let stopped = || Error::Worker { reason: "Python stopped it".to_string() };
-            calibrated_bytes(flow, found.ok_or_else(stopped)?)
+            calibrated_file(flow, found.ok_or_else(stopped)?)
         });
         Ok(PyBytes::new(py, &watch.answer(py, found)?))
     }

@@ -9,18 +9,17 @@ mod likelihood;
 use std::ops::{ControlFlow, Range};
 use std::path::Path;
 
-use ndarray::{Array2, ArrayView2};
+use ndarray::{Array1, ArrayView2};
 use onnx_grad::Model;
-use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
-use rand_distr::{Distribution, StandardNormal};
 
 use self::likelihood::log_likelihoods;
 use crate::calibration::{Calibration, FlowQuality};
 use crate::data::Dataset;
-use crate::error::{Error, Result, expect_shape};
+use crate::error::{Result, expect_shape};
 use crate::field::VelocityField;
-use crate::flow::{FlowMetadata, OnnxFlow, flow_identity};
+use crate::flow::{
+    CoupledPairs, Coupling, FlowMetadata, OnnxFlow, ScaledRows, Source, TrainConfig, flow_identity, flow_loss,
+};
 use crate::path::{Solver, Trajectory, solve, statistics_of};
 use crate::transport::{Gaussian, GaussianConfig, Rank, Shrinkage};
 use crate::whole_file::write_whole;
@@ -53,8 +52,9 @@ const FITTED: usize = 8192;
 const WHOLE: usize = 4096;
 /// Features up to which shrinkage is chosen by held-out rows.
 const CHOSEN: usize = 1024;
-/// Numbers over which the loss is averaged.
+/// Numbers over which the loss is averaged, and rows at a time.
 const LOSSES: usize = 65_536;
+const BATCH: usize = 64;
 /// Groups of principal directions.
 const GROUPS: usize = 5;
 
@@ -91,13 +91,12 @@ pub fn calibrate(
     Calibration::new(&statistics, quality, (identity, held_out.fingerprint())).map(Some)
 }
 
-/// The flow's network with the calibration in its metadata.
+/// A flow's network with the calibration in its metadata.
 ///
 /// # Errors
-/// Metadata that cannot be written.
-pub fn calibrated(flow: &OnnxFlow, calibration: Calibration) -> Result<Model> {
-    let mut model = flow.model().clone();
-    FlowMetadata { calibration: Some(calibration), ..flow.metadata().clone() }.write(&mut model)?;
+/// Metadata that cannot be read or written.
+pub fn with_calibration(mut model: Model, calibration: Calibration) -> Result<Model> {
+    FlowMetadata { calibration: Some(calibration), ..FlowMetadata::of(&model)? }.write(&mut model)?;
     Ok(model)
 }
 
@@ -105,8 +104,8 @@ pub fn calibrated(flow: &OnnxFlow, calibration: Calibration) -> Result<Model> {
 ///
 /// # Errors
 /// Metadata that cannot be written.
-pub fn calibrated_bytes(flow: &OnnxFlow, calibration: Calibration) -> Result<Vec<u8>> {
-    let mut model = calibrated(flow, calibration)?;
+pub fn calibrated_file(flow: &OnnxFlow, calibration: Calibration) -> Result<Vec<u8>> {
+    let mut model = with_calibration(flow.model().clone(), calibration)?;
     if model.fits_half_weights() {
         model.halve_weights();
     }
@@ -118,7 +117,7 @@ pub fn calibrated_bytes(flow: &OnnxFlow, calibration: Calibration) -> Result<Vec
 /// # Errors
 /// A file that cannot be written.
 pub fn save_calibrated(flow: &OnnxFlow, calibration: Calibration, path: &Path) -> Result<()> {
-    write_whole(path, &calibrated_bytes(flow, calibration)?)
+    write_whole(path, &calibrated_file(flow, calibration)?)
 }
 
 /// How far features of the reference spread, where they do so alike; nothing where it is made of data.
@@ -149,46 +148,39 @@ fn quality(
     let mut gains: Vec<f64> =
         (&by_flow - &by_gaussian).iter().map(|gain| gain / flow.features() as f64).collect();
     gains.sort_by(f64::total_cmp);
+    let (deviations, directions) =
+        gaussians.leading.as_ref().unwrap_or(&gaussians.whole).principal_directions();
     Ok(FlowQuality {
         gain: gains.get(gains.len() / 2).copied(),
-        energies: energies(&gaussians.directions(flow.features()), references.view(), variance),
-        loss_ratio: loss_ratio(flow, &gaussians, held_out, config)?,
+        energies: energies(directions.view(), references.view(), variance),
+        loss_ratio: loss_ratio(flow, &deviations, held_out, config)?,
         rows: ways.len(),
     })
 }
 
-/// The loss on held-out rows with independent noise, over that of the best linear flow, for a first level that was trained
-/// on such pairs and has few enough features for all eigenvalues.
+/// The loss on held-out rows with independent noise, over that of the best linear flow along all these deviations, for a
+/// first level that was trained on such pairs.
 fn loss_ratio(
     flow: &OnnxFlow,
-    gaussians: &Gaussians,
+    deviations: &Array1<f64>,
     held_out: &Dataset,
     config: &CalibrateConfig,
 ) -> Result<Option<f64>> {
     let metadata = flow.metadata();
     let first = metadata.level == Some(1) && metadata.coupling.as_deref() == Some("independent");
     let noise = metadata.reference.as_deref() == Some("standard-normal");
-    if !(first && noise && flow.features() <= CHOSEN) {
+    let (Some(scaling), true) = (&metadata.scaling, first && noise && deviations.len() == flow.features())
+    else {
         return Ok(None);
-    }
-    let mut rng = ChaCha8Rng::seed_from_u64(config.seed);
-    let rows = (LOSSES / flow.features()).clamp(64, 4096);
-    let (mut sum, mut count) = (0.0, 0.0);
-    for first in (0..rows).step_by(AT_ONCE) {
-        let chosen: Vec<usize> = (first..first + AT_ONCE).map(|i| i % held_out.len()).collect();
-        let data = flow.own_units(held_out.rows_f64(&chosen)?.view());
-        let noise: Array2<f64> =
-            Array2::from_shape_simple_fn(data.raw_dim(), || StandardNormal.sample(&mut rng));
-        let times: Vec<f64> = chosen.iter().map(|_| rng.random()).collect();
-        let t = ArrayView2::from_shape((AT_ONCE, 1), &times).map_err(|_| Error::Zero { what: "a batch" })?;
-        let states = &data * &t + &noise * &(1.0 - &t);
-        let velocity = flow.velocity(flow.to_user(states.view()).view(), &times)?;
-        let velocity = flow.own_units(velocity.view()) - flow.own_units(Array2::zeros(data.raw_dim()).view());
-        sum += (velocity - (data - noise)).mapv(|gap: f64| gap * gap).sum();
-        count += (AT_ONCE * flow.features()) as f64;
-    }
-    let linear = std::f64::consts::FRAC_PI_2 * gaussians.whole.deviations().mean().unwrap_or(f64::NAN);
-    Ok(Some(sum / count / linear))
+    };
+    let rows = ScaledRows::new(held_out.clone(), scaling.clone())?;
+    let pairs = CoupledPairs::new(&rows, Source::StandardNormal, Coupling::Independent, config.seed)?;
+    let batch = held_out.len().min(BATCH);
+    let steps = (LOSSES / flow.features()).clamp(64, 4096).div_ceil(batch) as u64;
+    let training = TrainConfig { batch, seed: config.seed, ..TrainConfig::default() };
+    let loss = flow_loss(flow.model(), &pairs, steps, &training)?;
+    let linear = std::f64::consts::FRAC_PI_2 * deviations.mean().unwrap_or(f64::NAN);
+    Ok(Some(loss / linear))
 }
 
 /// The data as a Gaussian, whole where that can be kept, and by its leading directions where it has too many.
@@ -215,16 +207,14 @@ impl Gaussians {
         let leading = (features > CHOSEN && features <= WHOLE).then(|| fit(Rank::Auto)).transpose()?;
         Ok(Gaussians { whole, leading })
     }
-
-    /// The half of all directions in which the data vary most, or as many of them as are known.
-    fn directions(&self, features: usize) -> Array2<f64> {
-        self.leading.as_ref().unwrap_or(&self.whole).principal_directions(features.div_ceil(2))
-    }
 }
 
-/// The mean energy of references in groups of directions.
-fn energies(directions: &Array2<f64>, references: ArrayView2<f64>, variance: f64) -> Vec<f64> {
-    let along = references.dot(directions);
+/// The mean energy of references in groups of the directions in which the data vary most: half of all, or as many as are
+/// known.
+fn energies(directions: ArrayView2<f64>, references: ArrayView2<f64>, variance: f64) -> Vec<f64> {
+    let most = directions.nrows().div_ceil(2).min(directions.ncols());
+    let directions = directions.slice(ndarray::s![.., ..most]);
+    let along = references.dot(&directions);
     let groups = GROUPS.min(directions.ncols());
     let edge = |group: usize| group * directions.ncols() / groups;
     (0..groups)

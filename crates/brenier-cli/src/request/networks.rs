@@ -1,10 +1,10 @@
 //! The flows and diffusion models that were given, loaded beside the model itself: neither waits for the other.
 
 use std::panic::resume_unwind;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use brenier::flow::{FlowMetadata, NoisePredictor, Objective, OnnxFlow};
 use onnx_grad::Model;
 
@@ -20,6 +20,15 @@ pub(crate) enum Network {
 pub(crate) fn in_run(file: PathBuf) -> PathBuf {
     let inside = ["flow.onnx", "ddpm.onnx"].map(|name| file.join(name));
     inside.into_iter().find(|flow| file.is_dir() && flow.exists()).unwrap_or(file)
+}
+
+/// The file of a flow that is to be changed or gone on from: that of a run, where its folder is given.
+pub(crate) fn flow_file(given: &Path) -> Result<PathBuf> {
+    let file = in_run(given.to_owned());
+    if !file.is_file() {
+        bail!("there is no flow {}\nhint: finish the run first, or give an ONNX file", file.display());
+    }
+    Ok(file)
 }
 
 /// Networks on their way.

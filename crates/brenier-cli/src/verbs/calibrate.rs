@@ -14,6 +14,7 @@ use crate::data_args::DataArgs;
 use crate::engine_args::EngineArgs;
 use crate::output::{Format, print_data};
 use crate::progress::{RunProgress, StopKey};
+use crate::request::flow_file;
 use crate::run_args::calibration_lines;
 
 /// Learn what is ordinary for a flow from rows that it was not trained on, so that certificates can tell
@@ -52,10 +53,7 @@ pub(crate) struct Calibrate {
 }
 
 pub(crate) fn run(args: &Calibrate) -> Result<()> {
-    let file = if args.flow.is_dir() { args.flow.join("flow.onnx") } else { args.flow.clone() };
-    if !file.exists() {
-        bail!("there is no flow {}\nhint: finish the run first, or give an ONNX file", file.display());
-    }
+    let file = flow_file(&args.flow)?;
     let flow = OnnxFlow::load(&file, &args.engine.config())?;
     let (trained_on, held_out) = open(args, flow.metadata())?;
     if held_out.shape() != flow.shape() {

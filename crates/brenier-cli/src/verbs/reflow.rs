@@ -11,6 +11,7 @@ use clap::Args;
 
 use crate::output::print_progress;
 use crate::reference_args::{Reference, ReferenceArgs};
+use crate::request::flow_file;
 use crate::run_args::RunArgs;
 
 /// Straighten a flow: train its next rectification level
@@ -44,10 +45,7 @@ pub(crate) struct Reflow {
 
 pub(crate) fn run(args: &Reflow) -> Result<()> {
     args.run.check_folder()?;
-    let file = if args.flow.is_dir() { args.flow.join("flow.onnx") } else { args.flow.clone() };
-    if !file.exists() {
-        bail!("there is no flow {}\nhint: finish the run first, or give an ONNX file", file.display());
-    }
+    let file = flow_file(&args.flow)?;
     let flow = OnnxFlow::load(&file, &args.run.engine.config())?;
     let options = args.run.data.options();
     let (data, held_out) =

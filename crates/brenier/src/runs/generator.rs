@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use super::objective::{GeneratorSpec, HeldOut, Measured, generator};
 use super::{Calibrated, Event, Outcome, Watch, files};
-use crate::calibrate::{CalibrateConfig, calibrate, calibrated as with_calibration};
-use crate::calibration::FEWEST_ROWS;
+use crate::calibrate::{CalibrateConfig, calibrate, with_calibration};
+use crate::calibration::{Calibration, FEWEST_ROWS};
 use crate::data::{Dataset, Scaling, ScalingConfig};
 use crate::error::{Error, Result, expect_shape};
 use crate::flow::{CoupledPairs, Coupling, FlowMetadata, Objective, OnnxFlow, Pairs, ScaledRows, Source};
@@ -203,19 +203,24 @@ pub(super) fn finish(
     let model = files::save_network(trained.model, half_weights, &folder.join(file))?;
     files::draw_loss(folder, file)?;
     let loss = trained.progress.map(|p| p.loss);
+    let stopped = |model| Generated { outcome: Outcome::stopped(trained.step, loss), model: Some(model) };
     if watch(Event::Measuring) == ControlFlow::Break(()) {
-        return Ok(Generated { outcome: Outcome::stopped(trained.step, loss), model: Some(model) });
+        return Ok(stopped(model));
     }
     let task = (spec.task)(&model, held_pairs, config.seed)?;
     let small = TrainConfig { batch: config.batch.min(held_out.len()), ..config.clone() };
     let held_out_loss = mean_loss(&model, task.as_ref(), LOSS_STEPS, &small)?;
     let (quality, samples) = measure(&model, held_out, source, spec, config)?;
     files::save_samples(folder, samples.slice(ndarray::s![..SHOWN.min(samples.nrows()), ..]), held_out)?;
-    let (model, calibrated) = match calibrated(model, &end, config, watch)? {
-        ControlFlow::Continue(done) => done,
-        ControlFlow::Break(model) => {
-            return Ok(Generated { outcome: Outcome::stopped(trained.step, loss), model: Some(model) });
+    let ControlFlow::Continue(found) = calibration(&model, &end, config, watch)? else {
+        return Ok(stopped(model));
+    };
+    let calibrated = found.as_ref().map(|c| Calibrated { rows: c.rows, quality: c.quality.clone() });
+    let model = match found {
+        Some(found) => {
+            files::save_network(with_calibration(model, found)?, half_weights, &folder.join(file))?
         }
+        None => model,
     };
     let outcome = Outcome {
         file: Some(file.to_string()),
@@ -229,27 +234,22 @@ pub(super) fn finish(
     Ok(Generated { outcome, model: Some(model) })
 }
 
-/// The flow with its calibration, in its file too, where there are rows enough; the model as it was where it was stopped.
-fn calibrated(
-    model: Model,
+/// What is ordinary for a flow, where it is one and there are rows enough; breaks where the watch stopped it.
+fn calibration(
+    model: &Model,
     end: &End,
     config: &TrainConfig,
     watch: Watch,
-) -> Result<ControlFlow<Model, (Model, Option<Calibrated>)>> {
+) -> Result<ControlFlow<(), Option<Calibration>>> {
     let rows = end.calibration_rows.min(end.held_out.len());
     if end.objective != Objective::Flow || rows < FEWEST_ROWS {
-        return Ok(ControlFlow::Continue((model, None)));
+        return Ok(ControlFlow::Continue(None));
     }
     let flow = OnnxFlow::new(model.clone(), &config.engine)?;
     let settings = CalibrateConfig { rows, seed: config.seed, ..CalibrateConfig::default() };
     let tell = &mut |done, total| watch(Event::Calibrating(done, total));
-    let Some(calibration) = calibrate(&flow, end.held_out, end.data, &settings, tell)? else {
-        return Ok(ControlFlow::Break(model));
-    };
-    let found = Calibrated { rows: calibration.rows, quality: calibration.quality.clone() };
-    let path = end.folder.join(generator(end.objective).spec.file);
-    let model = files::save_network(with_calibration(&flow, calibration)?, end.half_weights, &path)?;
-    Ok(ControlFlow::Continue((model, Some(found))))
+    let found = calibrate(&flow, end.held_out, end.data, &settings, tell)?;
+    Ok(found.map_or(ControlFlow::Break(()), |found| ControlFlow::Continue(Some(found))))
 }
 
 /// Quality (distances between samples in the network's space, where features have one unit), and samples in the

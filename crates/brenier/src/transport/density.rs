@@ -5,7 +5,7 @@
 //! ```
 
 use nalgebra::{Cholesky, DMatrix};
-use ndarray::{Array1, Array2, ArrayView2, Axis, s};
+use ndarray::{Array1, Array2, ArrayView2, Axis};
 
 use super::gaussian::{Covariance, Gaussian};
 use super::matrix::{eigen, product, to_nalgebra};
@@ -59,23 +59,14 @@ impl Gaussian {
         Ok(lengths.mapv(|length: f64| -0.5 * (length + constant)))
     }
 
-    /// The standard deviation along each direction that has one of its own, largest first.
-    pub fn deviations(&self) -> Array1<f64> {
-        let variances = match &self.covariance {
-            Covariance::Whole(matrix) => eigen(matrix).0,
-            Covariance::LowRank { variances, .. } => variances.clone(),
+    /// The directions that have a variance of their own, those with the most first: their standard deviations, and
+    /// themselves as orthonormal columns.
+    pub fn principal_directions(&self) -> (Array1<f64>, Array2<f64>) {
+        let (variances, directions) = match &self.covariance {
+            Covariance::Whole(matrix) => eigen(matrix),
+            Covariance::LowRank { basis, variances, .. } => (variances.clone(), basis.clone()),
         };
-        variances.mapv(|variance| variance.max(0.0).sqrt())
-    }
-
-    /// At most so many directions in which it varies most, as orthonormal columns, the first with the most.
-    pub fn principal_directions(&self, most: usize) -> Array2<f64> {
-        let basis = match &self.covariance {
-            Covariance::Whole(matrix) => eigen(matrix).1,
-            Covariance::LowRank { basis, .. } => basis.clone(),
-        };
-        let count = most.min(basis.ncols());
-        basis.slice(s![.., ..count]).to_owned()
+        (variances.mapv(|variance| variance.max(0.0).sqrt()), directions)
     }
 }
 
@@ -99,10 +90,9 @@ mod tests {
     #[test]
     fn the_first_direction_is_the_widest() {
         let wide = Gaussian::new(array![0.0, 0.0].view(), array![[1.0, 0.0], [0.0, 9.0]].view()).unwrap();
-        assert_eq!(wide.deviations(), array![3.0, 1.0]);
-        let first = wide.principal_directions(1);
-        assert_eq!(first.shape(), [2, 1]);
-        assert!((first[[1, 0]].abs() - 1.0).abs() < 1e-12);
+        let (deviations, directions) = wide.principal_directions();
+        assert_eq!((deviations, directions.shape()), (array![3.0, 1.0], [2, 2].as_slice()));
+        assert!((directions[[1, 0]].abs() - 1.0).abs() < 1e-12);
         let narrow = Gaussian::new(array![0.0].view(), array![[-1.0]].view()).unwrap();
         assert!(narrow.log_densities(array![[0.0]].view()).is_err());
     }

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use brenier::calibrate::{CalibrateConfig, calibrate, calibrated};
+use brenier::calibrate::{CalibrateConfig, calibrate, with_calibration};
 use brenier::calibration::{Ordinary, Standard};
 use brenier::data::Dataset;
 use brenier::engine::EngineConfig;
@@ -97,7 +97,7 @@ fn a_flow_is_calibrated_by_hand_and_by_rows_enough_only() {
     let (held_out, config) = (clusters(100, 5), CalibrateConfig::default());
     let found = calibrate(&bare, &held_out, &clusters(500, 6), &config, &mut go_on).unwrap().unwrap();
     assert_eq!(found.rows, 100);
-    let known = flow(calibrated(&bare, found).unwrap());
+    let known = flow(with_calibration(bare.model().clone(), found).unwrap());
     assert!(matches!(known.standard(), Standard::Calibrated(_)));
     let few = calibrate(&bare, &clusters(59, 5), &held_out, &config, &mut go_on).unwrap_err().to_string();
     assert!(few.contains("59"), "{few}");

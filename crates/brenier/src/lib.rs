@@ -54,6 +54,7 @@ pub mod report;
 pub mod runs;
 mod score;
 mod store;
+mod student;
 pub mod train;
 pub mod transport;
 mod whole_file;

@@ -11,6 +11,7 @@ const ORDER: &[&str] = &[
     "nearest",
     "registry",
     "ranking",
+    "student",
     "fingerprint",
     "whole_file",
     "store",

@@ -38,6 +38,7 @@ pub mod data;
 pub mod engine;
 mod error;
 pub mod evaluate;
+pub mod export;
 mod field;
 mod fingerprint;
 pub mod flow;

@@ -37,6 +37,8 @@ const ORDER: &[&str] = &[
     "calibrate",
     // Why this and not that.
     "compare",
+    // Explanations as files of their own.
+    "export",
     "evaluate",
     "report",
     "runs",

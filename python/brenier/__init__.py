@@ -12,6 +12,7 @@ from __future__ import annotations
 from . import exceptions
 from ._evaluate import MetricTable, evaluate, metrics
 from ._explain import explain, inspect, methods
+from ._export import export
 from ._explanations import Explanations, concatenate
 from ._flow import Flow
 from ._internal import VERSION as __version__
@@ -61,6 +62,7 @@ __all__ = [
     "evaluate",
     "exceptions",
     "explain",
+    "export",
     "inspect",
     "load",
     "methods",

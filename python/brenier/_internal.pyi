@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
-    "Flow", "Model", "VERSION", "evaluate", "explain", "heat_map", "inspect", "load", "method", "methods", "metrics", "save",
+    "Flow", "Model", "VERSION", "evaluate", "explain", "export", "heat_map", "inspect", "load", "method", "methods", "metrics", "save",
     "shift",
 ]
 
@@ -81,6 +81,7 @@ def evaluate(
     flows: Sequence[Flow] = ...,
     progress: Callable[[int, int], object] | None = None,
 ) -> str: ...
+def export(model: Model, settings: str, references: _Rows | None = None) -> bytes: ...
 def shift(
     model: Model,
     target: int,

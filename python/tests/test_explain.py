@@ -211,6 +211,40 @@ def test_evaluate_compares_methods(convnet: Fixture) -> None:
     assert "deletion-zero" in repr(table)
 
 
+def test_evaluate_chooses_metrics_and_gives_no_star_for_a_tie(smooth: Fixture) -> None:
+    model, data = smooth
+    table = brenier.evaluate(model, data["inputs"], ["gradient", "gradient"])
+    # Rows of numbers, methods without a path: what needs images or paths is left out, not refused.
+    assert "deletion-zero" in table.leads and "satv" not in table.leads
+    assert table.left_out["gps"] == "the method has no path"
+    assert all(lead["lead"] != "best" for lead in table.leads.values()), table.leads
+    assert "*" not in repr(table)
+
+
+def test_export_writes_a_file_that_onnx_runtime_runs(convnet: Fixture, tmp_path: Path) -> None:
+    import onnxruntime
+
+    model, data = convnet
+    x = data["inputs"].astype(np.float32)
+    brenier.export(model, tmp_path / "explainer.onnx", "ig", steps=30, target=2)
+    session = onnxruntime.InferenceSession(tmp_path / "explainer.onnx")
+    names = [output.name for output in session.get_outputs()]
+    found = dict(zip(names, session.run(None, {session.get_inputs()[0].name: x}), strict=True))
+    wanted = brenier.explain(model, x, "ig", steps=30, target=2)
+    assert np.abs(found["credit"] - wanted.values).max() < 1e-5 * np.abs(wanted.values).max()
+    assert found["explained"].tolist() == [2] * len(x)
+    brenier.export(model, tmp_path / "mean.onnx", "expected-gradients", background=x[:2], steps=8, target="input")
+    assert [i.name for i in onnxruntime.InferenceSession(tmp_path / "mean.onnx").get_inputs()][1] == "target"
+    with pytest.raises(brenier.MethodError, match="cannot be exported"):
+        brenier.export(model, tmp_path / "no.onnx", "kernel-shap")
+    with pytest.raises(brenier.MethodError, match="background="):
+        brenier.export(model, tmp_path / "no.onnx", "expected-gradients")
+    with pytest.raises(brenier.MethodError, match="rule="):
+        brenier.export(model, tmp_path / "no.onnx", rule="adaptive")
+    with pytest.raises(brenier.TargetError):
+        brenier.export(model, tmp_path / "no.onnx", target=99)
+
+
 def test_shift_finds_the_column_that_moved() -> None:
     draw = np.random.default_rng(0)
     before = draw.normal(size=(400, 3))

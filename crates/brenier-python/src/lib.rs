@@ -16,6 +16,7 @@ mod arrays;
 mod errors;
 mod evaluate;
 mod explain;
+mod export;
 mod flow;
 mod function;
 mod methods;
@@ -31,6 +32,8 @@ mod _internal {
     use crate::evaluate::{evaluate, metrics};
     #[pymodule_export]
     use crate::explain::explain;
+    #[pymodule_export]
+    use crate::export::export;
     #[pymodule_export]
     use crate::flow::Flow;
     #[pymodule_export]

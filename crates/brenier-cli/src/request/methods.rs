@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 use brenier::Rule;
 use brenier::attribute::{Absence, Baseline, LrpRule, Method, MethodSpec, Need, Setting, Settings};
 
@@ -191,16 +191,8 @@ impl MethodArgs {
 
 /// A rule with so many steps or nodes; `last` ends the list of what there is.
 pub(crate) fn fixed_rule(name: &str, steps: usize, last: &str) -> Result<Rule> {
-    Ok(match name {
-        "left" => Rule::Left { steps },
-        "right" => Rule::Right { steps },
-        "midpoint" => Rule::Midpoint { steps },
-        "trapezoid" => Rule::Trapezoid { steps },
-        "simpson" => Rule::Simpson { steps },
-        "gauss-legendre" => Rule::GaussLegendre { nodes: steps },
-        other => bail!(
-            "there is no rule '{other}'\nhint: choose left, right, midpoint, trapezoid, simpson, {last}"
-        ),
+    Rule::fixed(name, steps).with_context(|| {
+        format!("there is no rule '{name}'\nhint: choose left, right, midpoint, trapezoid, simpson, {last}")
     })
 }
 

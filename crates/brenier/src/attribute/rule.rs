@@ -65,6 +65,19 @@ impl Rule {
         Rule::Adaptive { tolerance, max_gradients: 2000 }
     }
 
+    /// The rule of this name with so many steps or nodes; none where there is no such rule of fixed size.
+    pub fn fixed(name: &str, steps: usize) -> Option<Self> {
+        Some(match name {
+            "left" => Rule::Left { steps },
+            "right" => Rule::Right { steps },
+            "midpoint" => Rule::Midpoint { steps },
+            "trapezoid" => Rule::Trapezoid { steps },
+            "simpson" => Rule::Simpson { steps },
+            "gauss-legendre" => Rule::GaussLegendre { nodes: steps },
+            _ => return None,
+        })
+    }
+
     /// The name on the command line and in certificates.
     pub fn name(&self) -> &'static str {
         match self {

@@ -54,6 +54,21 @@ fn first_steps(b: &mut Builder, value: &str, batch_first: bool, rank: usize) -> 
     if batch_first { b.transpose(value, &perm) } else { Value::named(value) }
 }
 
+/// The value as `[1, batch, width]`, with the batch that `x` has: another symbol for it would hide that they are equal.
+fn by_batch(b: &mut Builder, x: &str, value: &str, width: i64) -> Value {
+    let batch = b.shape(x).and_then(|shape| shape.get(1).cloned()).unwrap_or(Dim::Unknown);
+    if b.shape(value).is_some_and(|shape| shape.len() == 3 && shape[1].same(&batch)) {
+        return Value::named(value);
+    }
+    if let Some(batch) = batch.known() {
+        return b.reshape(value, &[1, batch, width]);
+    }
+    let ends = [("start", 1i64.into()), ("end", 2i64.into())];
+    let (batch, one, width) = (b.op_with("Shape", &[x], &ends), b.ints(&[1]), b.ints(&[width]));
+    let shape = b.concat(&[&one, &batch, &width], 0);
+    b.op("Reshape", &[value, &shape])
+}
+
 /// What one direction computes: the state after every step, in the order of the input, and after the last.
 struct Way {
     states: Vec<Value>,
@@ -78,10 +93,10 @@ impl Unroll<'_> {
             projection = b.add(&projection, &bias);
         }
         let inputs = cell.inputs(b, &projection, self.steps);
-        let lengths = self.lengths(b);
-        let mut state = State { h: self.initial(b, 5, way), c: None };
+        let lengths = self.lengths(b, x);
+        let mut state = State { h: self.initial(b, x, 5, way), c: None };
         if cell.has_memory() {
-            state.c = self.initial(b, 6, way);
+            state.c = self.initial(b, x, 6, way);
         }
         let count = inputs.len();
         let mut states = vec![Value::named(""); count];
@@ -113,23 +128,24 @@ impl Unroll<'_> {
     }
 
     /// Lengths as `[1, batch, 1]`, where some sequence may end early.
-    fn lengths(&self, b: &mut Builder) -> Option<Value> {
+    fn lengths(&self, b: &mut Builder, x: &str) -> Option<Value> {
         let lengths = self.node.input(4)?;
         if b.fact(lengths).known_content().is_some_and(|all| all.iter().all(|&n| n == self.steps)) {
             return None;
         }
         let lengths = b.cast(lengths, DType::I32);
-        Some(b.reshape(&lengths, &[1, -1, 1]))
+        Some(by_batch(b, x, &lengths, 1))
     }
 
     /// A state that is given, as `[1, batch, hidden]`.
-    fn initial(&self, b: &mut Builder, input: usize, way: usize) -> Option<Value> {
+    fn initial(&self, b: &mut Builder, x: &str, input: usize, way: usize) -> Option<Value> {
         let given = self.node.input(input)?;
         let given = first_steps(b, given, self.recurrence.batch_first, 3);
-        Some(match self.recurrence.directions.len() {
+        let own = match self.recurrence.directions.len() {
             1 => given,
             _ => b.slice(&given, 0, way as i64, way as i64 + 1, 1),
-        })
+        };
+        Some(by_batch(b, x, &own, self.hidden))
     }
 
     fn outputs(&self, b: &mut Builder, ways: &[Way]) -> Vec<Value> {

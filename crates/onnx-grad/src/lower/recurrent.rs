@@ -32,14 +32,17 @@ pub(super) fn spell(b: &mut Builder, node: &Node) -> Result<Option<Vec<Value>>> 
     let known =
         |b: &Builder, value: &str| b.shape(value)?.iter().map(Dim::known).collect::<Option<Vec<i64>>>();
     let (Some(w_shape), Some(r_shape)) = (known(b, w), known(b, r)) else { return Ok(None) };
-    let (&[w_ways, w_rows, _], &[ways, rows, hidden]) = (&w_shape[..], &r_shape[..]) else { return Ok(None) };
+    let (&[w_ways, w_rows, width], &[ways, rows, hidden]) = (&w_shape[..], &r_shape[..]) else {
+        return Ok(None);
+    };
     let gates = recurrence.layer.gates() as i64;
     let fit = [w_ways, ways].iter().all(|&n| n == recurrence.directions.len() as i64)
-        && [w_rows, rows].iter().all(|&n| Some(n) == hidden.checked_mul(gates) && n > 0);
+        && [w_rows, rows].iter().all(|&n| Some(n) == hidden.checked_mul(gates) && n > 0)
+        && width > 0;
     if !fit {
         return Ok(None);
     }
-    let unroll = Unroll { node, recurrence: &recurrence, steps, hidden };
+    let unroll = Unroll { node, recurrence: &recurrence, steps, width, hidden };
     let x = first_steps(b, x, recurrence.batch_first, 3);
     let mut ways = Vec::new();
     for way in 0..recurrence.directions.len() {
@@ -79,6 +82,7 @@ struct Unroll<'a> {
     node: &'a Node,
     recurrence: &'a Recurrence,
     steps: i64,
+    width: i64,
     hidden: i64,
 }
 
@@ -87,11 +91,15 @@ impl Unroll<'_> {
         let (node, recurrence) = (self.node, self.recurrence);
         let weights = Weights { way, ways: recurrence.directions.len(), node };
         let cell = Cell::new(b, recurrence, &weights, way, self.hidden);
-        let columns = weights.transposed(b, 1, 0, recurrence.layer.gates() as i64 * self.hidden);
-        let mut projection = b.matmul(x, &columns);
+        let gates = recurrence.layer.gates() as i64 * self.hidden;
+        let columns = weights.transposed(b, 1, 0, gates);
+        // All rows of all steps in one matrix: engines multiply three axes as many small matrices.
+        let rows = b.reshape(x, &[-1, self.width]);
+        let mut projection = b.matmul(&rows, &columns);
         if let Some(bias) = cell.projected_bias(b, &weights) {
             projection = b.add(&projection, &bias);
         }
+        let projection = b.reshape(&projection, &[self.steps, -1, gates]);
         let inputs = cell.inputs(b, &projection, self.steps);
         let lengths = self.lengths(b, x);
         let mut state = State { h: self.initial(b, x, 5, way), c: None };

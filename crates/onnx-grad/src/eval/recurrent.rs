@@ -41,12 +41,12 @@ struct Way<'a> {
 }
 
 impl Way<'_> {
-    fn from_input(&self, row: usize, x: &[f64]) -> f64 {
+    fn input_sum(&self, row: usize, x: &[f64]) -> f64 {
         let bias = self.bias.get(row).copied().unwrap_or(0.0);
         dot(&self.w[row * self.width..(row + 1) * self.width], x) + bias
     }
 
-    fn from_state(&self, row: usize, h: &[f64]) -> f64 {
+    fn state_sum(&self, row: usize, h: &[f64]) -> f64 {
         let gates = self.recurrence.layer.gates();
         let bias = self.bias.get(gates * self.hidden + row).copied().unwrap_or(0.0);
         dot(&self.r[row * self.hidden..(row + 1) * self.hidden], h) + bias
@@ -66,7 +66,7 @@ impl Way<'_> {
         let n = self.hidden;
         let before = h.clone();
         let sum = |gate: usize, unit: usize| {
-            self.from_input(gate * n + unit, x) + self.from_state(gate * n + unit, &before)
+            self.input_sum(gate * n + unit, x) + self.state_sum(gate * n + unit, &before)
         };
         match self.recurrence.layer {
             Layer::Rnn => *h = (0..n).map(|unit| self.gate(0, sum(0, unit))).collect(),
@@ -88,10 +88,10 @@ impl Way<'_> {
                 for unit in 0..n {
                     let z = self.gate(0, sum(0, unit));
                     let inner = match self.recurrence.linear_before_reset {
-                        true => reset[unit] * self.from_state(2 * n + unit, &before),
-                        false => self.from_state(2 * n + unit, &masked),
+                        true => reset[unit] * self.state_sum(2 * n + unit, &before),
+                        false => self.state_sum(2 * n + unit, &masked),
                     };
-                    let new = self.gate(1, self.from_input(2 * n + unit, x) + inner);
+                    let new = self.gate(1, self.input_sum(2 * n + unit, x) + inner);
                     h[unit] = (1.0 - z) * new + z * before[unit];
                 }
             }

@@ -21,6 +21,17 @@ class MetricTable:
         """The table as the library has it."""
 
     @property
+    def leads(self) -> dict[str, dict[str, Any]]:
+        """By metric: ``lead`` is "best" where one method is better than every other (the 95 % interval of each paired
+        difference excludes 0), "tie" where two cannot be told apart, "none" with a ``reason`` otherwise."""
+        return {column["name"]: column["lead"] for column in self.facts["metrics"]}
+
+    @property
+    def left_out(self) -> dict[str, str]:
+        """Metrics that were not asked for by name and apply to none of the methods, with the reason."""
+        return dict(self.facts["left_out"])
+
+    @property
     def rows(self) -> list[dict[str, Any]]:
         """A dict for each method: its name and, by the name of the metric, the mean over the examples (None where it is
         not defined)."""
@@ -33,10 +44,14 @@ class MetricTable:
     def __repr__(self) -> str:
         names = [f"{column['name']} ({column['direction']})" for column in self.facts["metrics"]]
         lines = ["  ".join(["method".ljust(18), *names])]
+        leads = list(self.leads.values())
         for row in self.rows:
-            cells = [row["method"].ljust(18)]
+            method = row["method"]
+            cells = [method.ljust(18)]
             values = list(row.values())[1:]
-            cells += [("-" if v is None else f"{v:.4g}").ljust(len(n)) for v, n in zip(values, names, strict=True)]
+            for value, name, lead in zip(values, names, leads, strict=True):
+                star = " *" if lead["lead"] == "best" and lead["method"] == method else ""
+                cells.append(("-" if value is None else f"{value:.4g}{star}").ljust(len(name)))
             lines.append("  ".join(cells))
         return "\n".join(lines)
 
@@ -61,7 +76,9 @@ def evaluate(
     seed: int = 0,
     progress: bool | None = None,
 ) -> MetricTable:
-    """Explains every input by every method and scores the explanations by every metric of :func:`brenier.metrics`."""
+    """Explains every input by every method and scores the explanations by every metric.
+
+    Without ``metrics``, the usual ones of :func:`brenier.metrics` that apply to these inputs and methods are taken."""
     taken = given(x)
     asked = as_model(model, taken)
     native = asked._open(taken)
@@ -77,7 +94,7 @@ def evaluate(
         given_rows = found if found is not None else given_rows
     kind, wanted = asked.targets(target, len(flat))
     each = None if kind == "highest" else (wanted * len(flat) if len(wanted) == 1 else wanted)
-    chosen = list(metrics) if metrics is not None else [m["name"] for m in _internal.metrics() if m["usual"]]
+    chosen = [] if metrics is None else list(metrics)
     settings: dict[str, Any] = {"seed": seed, **({} if samples is None else {"samples": samples})}
     with Progress(len(flat), "evaluate", progress) as line:
         text = _internal.evaluate(

@@ -43,6 +43,8 @@ pub(crate) enum Command {
     Reflow(Box<verbs::reflow::Reflow>),
     /// Reproduce a table or figure of the paper, beside the paper's numbers
     Reproduce(Box<verbs::reproduce::Reproduce>),
+    /// Write an explanation as an ONNX file that any runtime can run beside the model
+    Export(Box<verbs::export::Export>),
     /// Write report.html anew from the explanations in a folder
     Report(verbs::report::ReportVerb),
     /// Print what makes a shell complete verbs and flags
@@ -66,6 +68,7 @@ impl Command {
             Command::Reflow(reflow) => verbs::reflow::run(reflow),
             Command::Train(train) => verbs::train::run(train),
             Command::Reproduce(reproduce) => verbs::reproduce::run(reproduce),
+            Command::Export(export) => verbs::export::run(export),
             Command::Report(report) => verbs::report::run(report),
             Command::Completions(completions) => verbs::completions::run(completions, Args::command()),
             Command::Man(pages) => verbs::man::run(pages, Args::command()),

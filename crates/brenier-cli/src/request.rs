@@ -14,8 +14,8 @@ mod targets;
 
 pub(crate) use self::against::{AgainstArgs, Direction, Parts};
 pub(crate) use self::groups::grouping;
-pub(crate) use self::inputs::{Sources, expect_fitting};
-pub(crate) use self::methods::{MethodArgs, with_methods};
+pub(crate) use self::inputs::{Sources, expect_fitting, rows};
+pub(crate) use self::methods::{MethodArgs, baseline, fixed_rule, with_methods};
 pub(crate) use self::model::{Loaded, ModelArgs, file_hash};
 pub(crate) use self::networks::{Networks, flow_file, in_run};
 pub(crate) use self::schema::tell_of_columns;

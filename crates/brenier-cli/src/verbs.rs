@@ -5,6 +5,7 @@ pub(crate) mod completions;
 pub(crate) mod demo;
 pub(crate) mod evaluate;
 pub(crate) mod explain;
+pub(crate) mod export;
 pub(crate) mod inspect;
 pub(crate) mod man;
 pub(crate) mod reflow;

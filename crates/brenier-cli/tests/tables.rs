@@ -161,9 +161,8 @@ fn columns_that_do_not_make_the_model_are_told() {
     let found = place.json("shift many.csv moved.csv -m model.onnx --format json");
     assert!((found["result"]["change"]["value"].as_f64().unwrap() - 1.0).abs() < 1e-5, "{found}");
     assert_eq!(found["columns"][1]["kind"]["values"][2], "Pisa");
-    let done = place.run(
-        "evaluate -m model.onnx many.csv --methods gradient,ig --metrics completeness-residual -n 4 --part train -q",
-    );
+    let done = place
+        .run("evaluate -m model.onnx many.csv --methods gradient,ig --metrics completeness-residual -n 4 -q");
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
 }
 
@@ -195,6 +194,29 @@ fn a_category_is_one_column_in_the_text_and_in_the_report() {
     // Without a folder the same lines.
     let again = place.run("explain -m model.onnx rows.csv --label loan --schema train.csv");
     assert!(String::from_utf8_lossy(&again.stdout).contains("city = Oslo +20.0000"));
+}
+
+/// No flags but the model and the table: the split, the methods and the metrics are found, and what is left out is told.
+#[test]
+fn evaluate_works_on_a_table_with_its_defaults() {
+    let place = place();
+    let rows: String = (0..20).map(|i| format!("{},Oslo,{}.5,yes\n", 20 + i, i % 7)).collect();
+    place.write("rows.csv", &format!("age,city,debt,loan\n{rows}"));
+    let done = place.run("evaluate -m model.onnx rows.csv --label loan --schema train.csv");
+    let (said, text) = (String::from_utf8_lossy(&done.stderr), String::from_utf8_lossy(&done.stdout));
+    assert!(done.status.success(), "{said}");
+    assert!(said.contains("the data have no test split, so all rows are used"), "{said}");
+    assert!(text.contains("deletion-zero") && text.contains("20 examples"), "{text}");
+    // Methods without a path or an account: the metrics of these are left out with a line each.
+    let line = "evaluate -m model.onnx rows.csv --label loan --schema train.csv --methods gradient,occlusion";
+    let done = place.run(line);
+    let text = String::from_utf8_lossy(&done.stdout);
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    assert!(text.contains("gps: left out, the method has no path"), "{text}");
+    // A metric that was asked for by name is refused still.
+    let done = place.run(&format!("{line} --metrics gps"));
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert!(!done.status.success() && said.contains("the method has no path"), "{said}");
 }
 
 /// The right scores, or a part of the one sentence that is said.

@@ -122,6 +122,7 @@ pub fn benchmark(
             context: subject.context(),
             truth: None,
             metrics: &metrics,
+            leave_out: false,
         };
         let made_from = [("the subject".to_string(), subject.identity.clone())];
         let table = evaluation.run(&methods, &store.within(subject.name), &made_from, &mut |done| {

@@ -202,6 +202,7 @@ impl World<'_> {
             context: subject.context(),
             truth: Some(truth.view()),
             metrics: &metrics,
+            leave_out: false,
         };
         let methods = methods(&subject, self.methods, config.seed)?;
         let made_from = [("the subject".to_string(), trained.identity.clone())];

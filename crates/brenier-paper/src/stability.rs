@@ -10,7 +10,7 @@
 
 use brenier::attribute::Context;
 use brenier::engine::EngineConfig;
-use brenier::evaluate::{Cases, Cell, MethodRow, Metric, MetricColumn, MetricTable, Summary};
+use brenier::evaluate::{Cases, Cell, Lead, MethodRow, Metric, MetricColumn, MetricTable, Summary};
 use brenier::flow::{Coupling, NetworkConfig, OnnxFlow, TrainConfig, UnetConfig, VelocityField};
 use brenier::report::ranking;
 use brenier::runs::{FlowRun, ReflowRun};
@@ -184,7 +184,8 @@ fn measure(subject: &Subject, inputs: &Array2<f64>, targets: &[usize], flows: &[
 /// The kinds of flows by every measure: means with their intervals.
 fn figure(name: &str, found: &[Found]) -> Result<Figure> {
     let column = |name: &str| -> Result<MetricColumn> {
-        Ok(MetricColumn { name: name.to_string(), direction: name.parse::<Metric>()?.direction() })
+        let direction = name.parse::<Metric>()?.direction();
+        Ok(MetricColumn { name: name.to_string(), direction, lead: Lead::unknown() })
     };
     let metrics = MEASURES.iter().map(|(name, _)| column(name)).collect::<Result<_>>()?;
     let cell = |values: &Vec<f64>| match Summary::of(&values.iter().map(|v| Some(*v)).collect::<Vec<_>>()) {
@@ -201,6 +202,7 @@ fn figure(name: &str, found: &[Found]) -> Result<Figure> {
         examples: found.first().and_then(|measures| measures.last()).map_or(0, Vec::len),
         metrics,
         rows: KINDS.iter().zip(found).map(row).collect(),
+        left_out: Vec::new(),
     };
     let title = format!("{name}: what flows of other seeds agree on");
     let svg = ranking(&title, &table, &MEASURES.map(|(metric, _)| metric));

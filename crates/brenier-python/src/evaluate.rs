@@ -63,11 +63,19 @@ pub(crate) fn evaluate<'py>(
         serde_json::from_str(settings).map_err(|e| raise(py, "SettingError", &e.to_string()))?;
     let Given { steps, samples, sigma, seed } = given;
     let settings = MetricSettings { steps, samples, sigma, seed, ..MetricSettings::default() };
-    let metrics: brenier::Result<Vec<Metric>> =
-        metrics.iter().map(|name| Metric::new(name, &settings)).collect();
-    let metrics = metrics.or_raise(py)?;
     let methods = methods.iter().map(|method| read(py, method)).collect::<Answer<Vec<Method>>>()?;
     let loaded = model.load(py, methods.iter().any(Method::needs_gradients))?;
+    // Without names: the usual ones, as far as they apply.
+    let leave_out = metrics.is_empty();
+    let names = if leave_out {
+        let with_flow = !flows.is_empty();
+        Metric::usual(loaded.shape(), with_flow).into_iter().map(str::to_string).collect()
+    } else {
+        metrics
+    };
+    let metrics: brenier::Result<Vec<Metric>> =
+        names.iter().map(|name| Metric::new(name, &settings)).collect();
+    let metrics = metrics.or_raise(py)?;
     let (rows, baselines) = (owned(&rows), baselines.as_ref().map(owned));
     let data = background.map(|rows| dataset("background", loaded.shape(), owned(&rows).view(), None));
     let data = data.transpose().or_raise(py)?;
@@ -109,6 +117,7 @@ pub(crate) fn evaluate<'py>(
                 },
                 truth: None,
                 metrics: &metrics,
+                leave_out,
             };
             let mut stopped = None;
             let table = evaluation.run(&methods, &store, &[], &mut |done| {

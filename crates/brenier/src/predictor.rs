@@ -16,6 +16,7 @@ mod values;
 
 pub use inspection::{BlockedNode, Inspection, InterfaceValue};
 pub use layer::{LayerPredictor, LayerValues};
+pub(crate) use onnx::SCORES;
 pub use onnx::{OnnxPredictor, PredictorConfig, ValueAndGradient};
 pub use outputs::Outputs;
 pub use pairs::{Multipliers, PairPredictor};

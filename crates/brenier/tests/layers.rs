@@ -11,6 +11,7 @@ const ORDER: &[&str] = &[
     "nearest",
     "registry",
     "ranking",
+    "student",
     "fingerprint",
     "whole_file",
     "store",
@@ -36,6 +37,8 @@ const ORDER: &[&str] = &[
     "calibrate",
     // Why this and not that.
     "compare",
+    // Explanations as files of their own.
+    "export",
     "evaluate",
     "report",
     "runs",

@@ -77,7 +77,7 @@ pub(crate) fn expect_fitting(data: &Dataset, predictor: &ValuePredictor) -> Resu
 }
 
 /// The rows of an array of floats, flat; one example without its axis counts as a batch of one.
-pub(super) fn rows(file: &FilePath, predictor: &ValuePredictor) -> Result<Array2<f64>> {
+pub(crate) fn rows(file: &FilePath, predictor: &ValuePredictor) -> Result<Array2<f64>> {
     match floats(file, predictor)? {
         Some(rows) => Ok(rows),
         None => bail!("{} holds no floats\nhint: in NumPy, save x.astype('float32')", file.display()),

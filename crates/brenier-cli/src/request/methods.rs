@@ -179,25 +179,29 @@ impl MethodArgs {
     pub(crate) fn rule(&self) -> Result<Rule> {
         let name =
             self.rule.as_deref().unwrap_or(if self.steps.is_some() { "gauss-legendre" } else { "adaptive" });
-        let steps = self.steps.unwrap_or(50);
-        Ok(match name {
-            "left" => Rule::Left { steps },
-            "right" => Rule::Right { steps },
-            "midpoint" => Rule::Midpoint { steps },
-            "trapezoid" => Rule::Trapezoid { steps },
-            "simpson" => Rule::Simpson { steps },
-            "gauss-legendre" => Rule::GaussLegendre { nodes: steps },
-            "adaptive" => match (self.steps, Rule::adaptive(self.tolerance.unwrap_or(1e-3))) {
-                (Some(max_gradients), Rule::Adaptive { tolerance, .. }) => {
-                    Rule::Adaptive { tolerance, max_gradients }
-                }
-                (_, rule) => rule,
-            },
-            other => bail!(
-                "there is no rule '{other}'\nhint: choose left, right, midpoint, trapezoid, simpson, gauss-legendre or adaptive"
-            ),
-        })
+        match (name, self.steps, Rule::adaptive(self.tolerance.unwrap_or(1e-3))) {
+            ("adaptive", Some(max_gradients), Rule::Adaptive { tolerance, .. }) => {
+                Ok(Rule::Adaptive { tolerance, max_gradients })
+            }
+            ("adaptive", _, rule) => Ok(rule),
+            _ => fixed_rule(name, self.steps.unwrap_or(50), "gauss-legendre or adaptive"),
+        }
     }
+}
+
+/// A rule with so many steps or nodes; `last` ends the list of what there is.
+pub(crate) fn fixed_rule(name: &str, steps: usize, last: &str) -> Result<Rule> {
+    Ok(match name {
+        "left" => Rule::Left { steps },
+        "right" => Rule::Right { steps },
+        "midpoint" => Rule::Midpoint { steps },
+        "trapezoid" => Rule::Trapezoid { steps },
+        "simpson" => Rule::Simpson { steps },
+        "gauss-legendre" => Rule::GaussLegendre { nodes: steps },
+        other => bail!(
+            "there is no rule '{other}'\nhint: choose left, right, midpoint, trapezoid, simpson, {last}"
+        ),
+    })
 }
 
 /// Text for `--help` with the list of methods below it.
@@ -226,7 +230,7 @@ pub(crate) fn with_methods(text: &str) -> String {
 const BACKGROUND: &str = "background";
 
 /// What a baseline's name stands for; anything else is a file. The background is no baseline.
-pub(super) fn baseline(name: &str) -> Option<Baseline> {
+pub(crate) fn baseline(name: &str) -> Option<Baseline> {
     match name {
         BACKGROUND => None,
         "zero" => Some(Baseline::Zero),

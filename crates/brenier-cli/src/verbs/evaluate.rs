@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, bail};
 use brenier::Store;
 use brenier::attribute::Method;
-use brenier::data::OpenOptions;
+use brenier::data::{DataError, OpenOptions};
 use brenier::evaluate::{Evaluation, MetricTable, draw_examples};
 use brenier::report::{Report, ReportTable};
 use clap::{Args, ValueEnum};
@@ -61,9 +61,9 @@ pub(crate) struct Evaluate {
     /// How the table is printed
     #[arg(long, value_enum, default_value = "text")]
     format: TableFormat,
-    /// Which part of data that come in two
-    #[arg(long, value_enum, default_value = "test")]
-    part: DataPart,
+    /// Which split: train, test or all; test where the data have one, else all rows
+    #[arg(long, value_enum)]
+    part: Option<DataPart>,
     #[command(flatten)]
     data_args: DataArgs,
     #[command(flatten)]
@@ -84,11 +84,31 @@ enum TableFormat {
 }
 
 pub(crate) fn run(args: &Evaluate) -> Result<()> {
+    if let Some(part) = args.part {
+        return evaluate(args, part);
+    }
+    match evaluate(args, DataPart::Test) {
+        Err(error) if has_no_test_part(&error) => {
+            print_progress(
+                "notice: the data have no test split, so all rows are used; --part train says so too",
+            );
+            evaluate(args, DataPart::Train)
+        }
+        done => done,
+    }
+}
+
+/// Whether the data were asked for a split that they do not have; this is found before any work is done.
+fn has_no_test_part(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(brenier::Error::Data(DataError::NoPart { .. })))
+}
+
+fn evaluate(args: &Evaluate, part: DataPart) -> Result<()> {
     let names = args.method_names();
     let elsewhere = args.metrics.uses();
     let methods = args.settings.methods(&names, false, &elsewhere)?;
     let needs_gradients = methods.iter().any(Method::needs_gradients);
-    let options = OpenOptions { part: args.part.into(), ..args.data_args.options() };
+    let options = OpenOptions { part: part.into(), ..args.data_args.options() };
     let networks = Networks::load(&args.settings.flow, &args.engine);
     let model = Loaded::load(&args.model.for_inputs(&args.data, &options)?, &args.engine, needs_gradients)?;
     for notice in model.values().notices() {
@@ -119,6 +139,7 @@ pub(crate) fn run(args: &Evaluate) -> Result<()> {
         context: surroundings.context(model.with_gradients()),
         truth: truth.as_ref().map(|mask| mask.view()),
         metrics: &metrics,
+        leave_out: args.metrics.leave_out(),
     };
     let store = match &args.output {
         Some(folder) if args.force => Store::in_folder(folder.join("parts")).replacing(),

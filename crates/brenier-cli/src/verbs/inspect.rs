@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use anyhow::Result;
+use brenier::export::ExportedFacts;
 use brenier::{Inspection, InterfaceValue};
 use clap::Args;
 use onnx_grad::Model;
@@ -22,10 +23,20 @@ pub(crate) struct Inspect {
 }
 
 pub(crate) fn run(args: &Inspect) -> Result<()> {
-    let inspection = Inspection::of(&Model::load(&args.model)?)?;
+    let model = Model::load(&args.model)?;
+    let (inspection, explainer) = (Inspection::of(&model)?, ExportedFacts::of(&model));
     match args.format {
-        Format::Json => print_data(&format!("{}\n", serde_json::to_string_pretty(&inspection)?)),
-        Format::Text => print_data(&text(&inspection)?),
+        Format::Json => {
+            let mut found = serde_json::to_value(&inspection)?;
+            if let Some(facts) = explainer {
+                found["explainer"] = serde_json::to_value(facts)?;
+            }
+            print_data(&format!("{}\n", serde_json::to_string_pretty(&found)?))
+        }
+        Format::Text => {
+            let first = explainer.map(|facts| format!("explainer     {}\n", facts.in_words()));
+            print_data(&(first.unwrap_or_default() + &text(&inspection)?))
+        }
     }
 }
 

@@ -20,7 +20,6 @@ mod intervals;
 mod movement;
 mod remarks;
 mod rows;
-mod student;
 mod subgroups;
 
 use std::ops::Range;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::spec::{Measure, MetricNeed, MetricPage, MetricSetting, MetricSpec};
-use super::{Cases, Direction, PathGrid};
+use super::{Cases, Comparable, Direction, PathGrid};
 use crate::Result;
 
 /// Kinetic action of the path, on this grid.
@@ -19,6 +19,7 @@ impl Action {
         needs: &[MetricNeed::Path],
         uses: &[MetricSetting::Steps],
         direction: Direction::Lower,
+        comparable: Comparable::NotByConstruction,
         usual: false,
         build: |settings| Action(PathGrid::of(settings)).into(),
         page: MetricPage {

@@ -10,7 +10,7 @@ use ndarray::ArrayView1;
 use serde::{Deserialize, Serialize};
 
 use super::spec::{Measure, MetricNeed, MetricPage, MetricSpec, needed};
-use super::{Cases, Direction};
+use super::{Cases, Comparable, Direction};
 use crate::{Result, error};
 
 /// The relative attribution error of `credit` against `reference`. Lower is better; 0 means equal.
@@ -32,6 +32,7 @@ impl AttributionError {
         needs: &[MetricNeed::References],
         uses: &[],
         direction: Direction::Lower,
+        comparable: Comparable::Methods,
         usual: false,
         build: |_| AttributionError {}.into(),
         page: MetricPage {

@@ -9,7 +9,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::spec::{Measure, MetricNeed, MetricPage, MetricSpec};
-use super::{Cases, Direction};
+use super::{Cases, Comparable, Direction};
 use crate::Result;
 
 /// Completeness residual. There is nothing to set.
@@ -24,6 +24,7 @@ impl CompletenessResidual {
         needs: &[MetricNeed::Account],
         uses: &[],
         direction: Direction::Lower,
+        comparable: Comparable::NotByConstruction,
         usual: false,
         build: |_| CompletenessResidual {}.into(),
         page: MetricPage {

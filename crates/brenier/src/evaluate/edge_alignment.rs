@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::edges::map_edges;
 use super::spec::{Measure, MetricNeed, MetricPage, MetricSetting, MetricSpec};
-use super::{Cases, Channels, Direction, ImageEdges};
+use super::{Cases, Channels, Comparable, Direction, ImageEdges};
 use crate::Result;
 use crate::attribute::image;
 
@@ -64,6 +64,7 @@ impl EdgeAlignment {
         needs: &[MetricNeed::Image],
         uses: &[MetricSetting::Channels],
         direction: Direction::Higher,
+        comparable: Comparable::Methods,
         usual: true,
         build: |settings| {
             let channels = settings.channels.unwrap_or_default();

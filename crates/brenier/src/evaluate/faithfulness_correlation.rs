@@ -11,7 +11,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::spec::{Measure, MetricPage, MetricSetting, MetricSpec};
-use super::{Cases, Direction, Subsets, pearson};
+use super::{Cases, Comparable, Direction, Subsets, pearson};
 use crate::Result;
 
 /// Faithfulness correlation.
@@ -44,6 +44,7 @@ impl FaithfulnessCorrelation {
         needs: &[],
         uses: &[MetricSetting::Samples, MetricSetting::Units, MetricSetting::Seed],
         direction: Direction::Higher,
+        comparable: Comparable::Methods,
         usual: true,
         build: |settings| FaithfulnessCorrelation { subsets: Subsets::of(settings) }.into(),
         page: MetricPage {

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::spec::{Measure, MetricNeed, MetricPage, MetricSetting, MetricSpec, needed};
-use super::{Cases, Direction, PathGrid};
+use super::{Cases, Comparable, Direction, PathGrid};
 use crate::Result;
 
 /// Relative error of a field against another, on this grid.
@@ -20,6 +20,7 @@ impl FieldError {
         needs: &[MetricNeed::Path, MetricNeed::TwoFlows],
         uses: &[MetricSetting::Steps],
         direction: Direction::Lower,
+        comparable: Comparable::NotByConstruction,
         usual: false,
         build: |settings| FieldError(PathGrid::of(settings)).into(),
         page: MetricPage {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::spec::{Measure, MetricNeed, MetricPage, MetricSetting, MetricSpec, needed};
-use super::{Cases, Direction, PathGrid};
+use super::{Cases, Comparable, Direction, PathGrid};
 use crate::Result;
 
 /// Defect of the path as a solution of the flow, on this grid.
@@ -19,6 +19,7 @@ impl FlowDefect {
         needs: &[MetricNeed::Path, MetricNeed::Flow],
         uses: &[MetricSetting::Steps],
         direction: Direction::Lower,
+        comparable: Comparable::NotByConstruction,
         usual: false,
         build: |settings| FlowDefect(PathGrid::of(settings)).into(),
         page: MetricPage {

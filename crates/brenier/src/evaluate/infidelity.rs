@@ -12,7 +12,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::spec::{Measure, MetricPage, MetricSetting, MetricSpec};
-use super::{Cases, Direction, Subsets};
+use super::{Cases, Comparable, Direction, Subsets};
 use crate::Result;
 
 /// Infidelity under removal of random subsets.
@@ -54,6 +54,7 @@ impl Infidelity {
         needs: &[],
         uses: &[MetricSetting::Samples, MetricSetting::Units, MetricSetting::Seed],
         direction: Direction::Lower,
+        comparable: Comparable::Methods,
         usual: false,
         build: |settings| Infidelity { subsets: Subsets::of(settings), ..Infidelity::default() }.into(),
         page: MetricPage {

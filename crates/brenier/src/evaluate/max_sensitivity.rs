@@ -15,7 +15,7 @@ use rand_distr::{Distribution, Uniform};
 use serde::{Deserialize, Serialize};
 
 use super::spec::{Measure, MetricNeed, MetricPage, MetricSetting, MetricSpec, needed};
-use super::{Cases, Direction, Explain};
+use super::{Cases, Comparable, Direction, Explain};
 use crate::attribute::{Key, generator};
 use crate::{Error, Result};
 
@@ -87,6 +87,7 @@ impl MaxSensitivity {
         needs: &[MetricNeed::Method],
         uses: &[MetricSetting::Samples, MetricSetting::Seed],
         direction: Direction::Lower,
+        comparable: Comparable::Methods,
         usual: false,
         build: |settings| {
             let default = MaxSensitivity::default();

@@ -18,10 +18,10 @@ use serde::{Deserialize, Serialize};
 
 use super::spec::Measure;
 use super::{
-    Action, AttributionError, Cases, CompletenessResidual, Direction, EdgeAlignment, FaithfulnessCorrelation,
-    FieldError, FlowConsistency, FlowDefect, Infidelity, MassAccuracy, MaxSensitivity, MetricSettings,
-    MetricSpec, ModelRandomisation, PixelVariance, PointingGame, RankAccuracy, RankCorrelation,
-    RelativeResidual, Removal, Satv, Ssim, Straightness,
+    Action, AttributionError, Cases, Comparable, CompletenessResidual, Direction, EdgeAlignment,
+    FaithfulnessCorrelation, FieldError, FlowConsistency, FlowDefect, Infidelity, MassAccuracy,
+    MaxSensitivity, MetricNeed, MetricSettings, MetricSpec, ModelRandomisation, PixelVariance, PointingGame,
+    RankAccuracy, RankCorrelation, RelativeResidual, Removal, Satv, Ssim, Straightness,
 };
 use crate::{Error, Result, registry};
 
@@ -119,6 +119,17 @@ impl Metric {
         &NAMES
     }
 
+    /// The names of the metrics that a table has where nobody chooses: the paper's columns and their counterparts, as far
+    /// as inputs of this shape allow.
+    pub fn usual(shape: &[usize], flow: bool) -> Vec<&'static str> {
+        let images = shape.len() == 3;
+        let applies = |spec: &&MetricSpec| {
+            let needs = |need| spec.needs(need);
+            spec.usual && (images || !needs(MetricNeed::Image)) && (flow || !needs(MetricNeed::Flow))
+        };
+        Metric::specs().filter(applies).map(|spec| spec.name).collect()
+    }
+
     /// A metric by its name, or by another that it is known by.
     ///
     /// # Errors
@@ -147,6 +158,11 @@ impl Metric {
     /// Which values are the better ones.
     pub fn direction(&self) -> Direction {
         self.spec().direction
+    }
+
+    /// Whether better numbers mean better methods, with these settings.
+    pub fn comparable(&self) -> Comparable {
+        self.measure().comparable()
     }
 
     /// What the metric needs and the cases do not have, in words; none where all is there.

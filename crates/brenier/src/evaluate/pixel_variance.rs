@@ -12,7 +12,7 @@ use ndarray::{Array1, ArrayView1};
 use serde::{Deserialize, Serialize};
 
 use super::spec::{Measure, MetricNeed, MetricPage, MetricSetting, MetricSpec};
-use super::{Cases, Channels, Direction, Normalisation};
+use super::{Cases, Channels, Comparable, Direction, Normalisation};
 use crate::Result;
 
 /// Pixel variance across seeds.
@@ -63,6 +63,7 @@ impl PixelVariance {
         needs: &[MetricNeed::Seeds],
         uses: &[MetricSetting::Channels],
         direction: Direction::Lower,
+        comparable: Comparable::Methods,
         usual: false,
         build: |settings| {
             let channels = settings.channels.unwrap_or_default();

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::spec::{Measure, MetricNeed, MetricPage, MetricSetting, MetricSpec};
-use super::{Cases, Direction, PlantedTruth};
+use super::{Cases, Comparable, Direction, PlantedTruth};
 use crate::Result;
 
 /// The pointing game.
@@ -19,6 +19,7 @@ impl PointingGame {
         needs: &[MetricNeed::Truth],
         uses: &[MetricSetting::Channels],
         direction: Direction::Higher,
+        comparable: Comparable::Methods,
         usual: false,
         build: |settings| PointingGame(PlantedTruth::of(settings)).into(),
         page: MetricPage {

@@ -22,7 +22,7 @@ use rand_distr::{Distribution, Normal};
 use serde::{Deserialize, Serialize};
 
 use super::spec::{Measure, MetricNeed, MetricPage, MetricSetting, MetricSpec, needed};
-use super::{Cases, Channels, Direction, Explain, spearman};
+use super::{Cases, Channels, Comparable, Direction, Explain, spearman};
 use crate::attribute::{Key, generator};
 use crate::predictor::OnnxPredictor;
 use crate::{Error, Result};
@@ -163,6 +163,7 @@ impl ModelRandomisation {
         needs: &[MetricNeed::Method, MetricNeed::Model],
         uses: &[MetricSetting::Channels, MetricSetting::Seed],
         direction: Direction::Lower,
+        comparable: Comparable::Methods,
         usual: false,
         build: |settings| {
             let default = ModelRandomisation::default();

@@ -10,7 +10,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::spec::{Measure, MetricNeed, MetricPage, MetricSetting, MetricSpec};
-use super::{Cases, Channels, Direction};
+use super::{Cases, Channels, Comparable, Direction};
 use crate::Result;
 
 /// Rank correlation across seeds.
@@ -88,6 +88,7 @@ impl RankCorrelation {
         needs: &[MetricNeed::Seeds],
         uses: &[MetricSetting::Channels],
         direction: Direction::Higher,
+        comparable: Comparable::Methods,
         usual: false,
         build: |settings| RankCorrelation { channels: settings.channels }.into(),
         page: MetricPage {

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use super::replacement::replacements;
 use super::row_stream::RowStream;
 use super::spec::{Measure, MetricNeed, MetricPage, MetricSetting, MetricSpec};
-use super::{Cases, Channels, Direction, Metric, MetricSettings, Units};
+use super::{Cases, Channels, Comparable, Direction, Metric, MetricSettings, Units};
 use crate::attribute::Baseline;
 use crate::{Error, Result, highest_first};
 
@@ -170,6 +170,7 @@ impl Removal {
             needs: &[],
             uses: &[MetricSetting::Channels, MetricSetting::Steps, MetricSetting::Units, MetricSetting::Seed],
             direction: Direction::Lower,
+            comparable: Comparable::Methods,
             usual: true,
             build: |settings| build(Order::Deletion, Baseline::Zero, settings),
             page: MetricPage {
@@ -192,6 +193,7 @@ impl Removal {
                 MetricSetting::Seed,
             ],
             direction: Direction::Lower,
+            comparable: Comparable::Methods,
             usual: true,
             build: |settings| build(Order::Deletion, Baseline::Blur { sigma: settings.sigma }, settings),
             page: MetricPage {
@@ -208,6 +210,7 @@ impl Removal {
             needs: &[],
             uses: &[MetricSetting::Channels, MetricSetting::Steps, MetricSetting::Units, MetricSetting::Seed],
             direction: Direction::Higher,
+            comparable: Comparable::Methods,
             usual: true,
             build: |settings| build(Order::Insertion, Baseline::Zero, settings),
             page: MetricPage {
@@ -230,7 +233,8 @@ impl Removal {
                 MetricSetting::Seed,
             ],
             direction: Direction::Higher,
-            usual: false,
+            comparable: Comparable::Methods,
+            usual: true,
             build: |settings| build(Order::Insertion, Baseline::Blur { sigma: settings.sigma }, settings),
             page: MetricPage {
                 formula: "area under $f$ as the highest-ranked pixels come back",

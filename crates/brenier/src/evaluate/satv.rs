@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::edges::map_edges;
 use super::spec::{Measure, MetricNeed, MetricPage, MetricSetting, MetricSpec};
-use super::{Cases, Channels, Direction, ImageEdges, Normalisation};
+use super::{Cases, Channels, Comparable, Direction, ImageEdges, Normalisation};
 use crate::attribute::image;
 use crate::{Error, Result};
 
@@ -81,6 +81,7 @@ impl Satv {
         needs: &[MetricNeed::Image],
         uses: &[MetricSetting::Channels],
         direction: Direction::Lower,
+        comparable: Comparable::SameScaleOnly,
         usual: true,
         build: |settings| {
             let channels = settings.channels.unwrap_or_default();
@@ -98,6 +99,13 @@ impl Satv {
 impl Measure for Satv {
     fn spec(&self) -> &'static MetricSpec {
         &Self::SPECS[0]
+    }
+
+    fn comparable(&self) -> Comparable {
+        match self.normalisation {
+            Normalisation::None => Comparable::SameScaleOnly,
+            _ => Comparable::Methods,
+        }
     }
 
     fn run(&self, cases: &Cases) -> Result<Vec<Option<f64>>> {

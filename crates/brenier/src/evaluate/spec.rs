@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Cases, Channels, Metric, Units};
+use super::{Cases, Channels, Comparable, Metric, Units};
 use crate::registry::{Named, markdown_table};
 use crate::{Error, Result};
 
@@ -152,6 +152,8 @@ pub struct MetricSpec {
     pub uses: &'static [MetricSetting],
     /// Which values are the better ones.
     pub direction: Direction,
+    /// Whether better numbers mean better methods.
+    pub comparable: Comparable,
     /// Whether a table has it, as far as it applies, where nobody chooses.
     pub usual: bool,
     /// The metric with these settings; its own default for what is not given.
@@ -203,6 +205,11 @@ pub(super) trait Measure {
     /// The name in tables.
     fn name(&self) -> &'static str {
         self.spec().name
+    }
+
+    /// Whether better numbers mean better methods, with these settings.
+    fn comparable(&self) -> Comparable {
+        self.spec().comparable
     }
 
     /// A number for each example; none where it is not defined for that one. What the spec needs is there.

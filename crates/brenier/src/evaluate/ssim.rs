@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::pixel_variance::normalised_maps;
 use super::rank_correlation::mean_over_pairs;
 use super::spec::{Measure, MetricNeed, MetricPage, MetricSetting, MetricSpec};
-use super::{Cases, Channels, Direction, Normalisation};
+use super::{Cases, Channels, Comparable, Direction, Normalisation};
 use crate::attribute::image;
 use crate::{Error, Result, error};
 
@@ -122,6 +122,7 @@ impl Ssim {
         needs: &[MetricNeed::Seeds, MetricNeed::Image],
         uses: &[MetricSetting::Channels],
         direction: Direction::Higher,
+        comparable: Comparable::Methods,
         usual: false,
         build: |settings| {
             let channels = settings.channels.unwrap_or_default();

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::spec::{Measure, MetricNeed, MetricPage, MetricSetting, MetricSpec};
-use super::{Cases, Direction, PathGrid};
+use super::{Cases, Comparable, Direction, PathGrid};
 use crate::Result;
 
 /// Geometric Path Straightness, on this grid.
@@ -19,6 +19,7 @@ impl Straightness {
         needs: &[MetricNeed::Path],
         uses: &[MetricSetting::Steps],
         direction: Direction::Neither,
+        comparable: Comparable::Methods,
         usual: true,
         build: |settings| Straightness(PathGrid::of(settings)).into(),
         page: MetricPage {

@@ -19,7 +19,8 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
-use super::{Cases, Direction, Metric, MetricNeed, Summary, explain_with};
+use super::collected::{Chunk, Collected};
+use super::{Cases, Direction, Lead, Metric, MetricNeed, Summary, explain_with};
 use crate::attribute::{Context, Explanation, Method, Need};
 use crate::path::Path;
 use crate::predictor::Score;
@@ -55,6 +56,8 @@ pub struct Evaluation<'a> {
     pub truth: Option<ArrayView2<'a, bool>>,
     /// The metrics.
     pub metrics: &'a [Metric],
+    /// Whether metrics that apply to none of the methods are left out; they are refused otherwise.
+    pub leave_out: bool,
 }
 
 /// What has been done of a run.
@@ -77,15 +80,21 @@ pub struct MetricTable {
     pub metrics: Vec<MetricColumn>,
     /// A row for each method.
     pub rows: Vec<MethodRow>,
+    /// Metrics that nobody asked for by name and that apply to none of the methods, with the reason.
+    #[serde(default)]
+    pub left_out: Vec<(String, String)>,
 }
 
 /// The heading of a column.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MetricColumn {
     /// The metric's name.
     pub name: String,
     /// Which values are the better ones.
     pub direction: Direction,
+    /// Which method is the best, and whether that can be told from chance.
+    #[serde(default = "Lead::unknown")]
+    pub lead: Lead,
 }
 
 /// What a method scores.
@@ -119,15 +128,6 @@ impl Cell {
             Cell::Absent(_) => None,
         }
     }
-}
-
-/// A finished chunk of a method.
-#[derive(Serialize, Deserialize)]
-struct Chunk {
-    /// For each metric the number of each example, or why there is none.
-    scores: Vec<std::result::Result<Vec<Option<f64>>, String>>,
-    gradients: usize,
-    evaluations: usize,
 }
 
 impl Evaluation<'_> {
@@ -165,19 +165,35 @@ impl Evaluation<'_> {
                     return Ok(None);
                 }
             }
-            if range.start == 0 {
+            if range.start == 0 && !self.leave_out {
                 self.refuse_empty_columns(&rows)?;
             }
         }
-        let metrics = self
-            .metrics
-            .iter()
-            .map(|metric| MetricColumn { name: metric.name().to_string(), direction: metric.direction() });
-        Ok(Some(MetricTable {
-            examples: count,
-            metrics: metrics.collect(),
-            rows: methods.iter().zip(rows).map(|(m, row)| row.finish(m.name(), count)).collect(),
-        }))
+        Ok(Some(self.table(methods, rows)))
+    }
+
+    /// The table of what all chunks have given.
+    fn table(&self, methods: &[Method], rows: Vec<Collected>) -> MetricTable {
+        let empty: Vec<Option<&str>> =
+            (0..self.metrics.len()).map(|k| Some(nowhere(&rows, k)?.as_str())).collect();
+        let named = |k: usize, reason: &str| (self.metrics[k].name().to_string(), reason.to_string());
+        let left_out =
+            empty.iter().enumerate().filter_map(|(k, reason)| Some(named(k, (*reason)?))).collect();
+        let kept: Vec<usize> = (0..self.metrics.len()).filter(|&k| empty[k].is_none()).collect();
+        let column = |&k: &usize| {
+            let scores: Vec<(String, &[Option<f64>])> =
+                methods.iter().zip(&rows).map(|(m, row)| (m.name(), row.scores[k].as_slice())).collect();
+            let metric = &self.metrics[k];
+            MetricColumn {
+                name: metric.name().to_string(),
+                direction: metric.direction(),
+                lead: Lead::of(metric.direction(), metric.comparable(), &scores),
+            }
+        };
+        let metrics = kept.iter().map(column).collect();
+        let count = self.inputs.nrows();
+        let rows = methods.iter().zip(rows).map(|(m, row)| row.finish(m.name(), count, &kept)).collect();
+        MetricTable { examples: count, metrics, rows, left_out }
     }
 
     fn check(&self, methods: &[Method]) -> Result<()> {
@@ -212,11 +228,10 @@ impl Evaluation<'_> {
     /// A metric that is defined for no method is a mistake of whoever asked for it.
     fn refuse_empty_columns(&self, rows: &[Collected]) -> Result<()> {
         for (k, metric) in self.metrics.iter().enumerate() {
-            let reasons: Option<Vec<&String>> = rows.iter().map(|row| row.absent[k].as_ref()).collect();
-            if let Some([first, ..]) = reasons.as_deref() {
+            if let Some(reason) = nowhere(rows, k) {
                 return Err(Error::Metric {
                     metric: metric.name().to_string(),
-                    reason: format!("{first} (and so with all {} methods)", rows.len()),
+                    reason: format!("{reason} (and so with all {} methods)", rows.len()),
                     remedy: "leave the metric out, or give what it needs",
                 });
             }
@@ -290,6 +305,12 @@ impl Evaluation<'_> {
     }
 }
 
+/// Why the first method does not have a metric, where none has it.
+fn nowhere(rows: &[Collected], metric: usize) -> Option<&String> {
+    let reasons: Option<Vec<&String>> = rows.iter().map(|row| row.absent[metric].as_ref()).collect();
+    reasons?.first().copied()
+}
+
 /// Whether a metric compares explanations by other seeds.
 fn across_seeds(metric: &Metric) -> bool {
     metric.spec().needs(MetricNeed::Seeds)
@@ -304,49 +325,6 @@ fn finite(metric: &Metric, first: usize, scores: Vec<Option<f64>>) -> Result<Vec
             reason: format!("it is {:?} for example {}", scores[place], first + place),
             remedy: "look at this example with 'explain', or leave the metric out",
         }),
-    }
-}
-
-/// What the chunks of a method have given so far.
-struct Collected {
-    scores: Vec<Vec<Option<f64>>>,
-    absent: Vec<Option<String>>,
-    gradients: usize,
-    evaluations: usize,
-}
-
-impl Collected {
-    fn new(metrics: usize) -> Collected {
-        Collected {
-            scores: vec![Vec::new(); metrics],
-            absent: vec![None; metrics],
-            gradients: 0,
-            evaluations: 0,
-        }
-    }
-
-    fn add(&mut self, chunk: Chunk) {
-        for (k, scores) in chunk.scores.into_iter().enumerate() {
-            match scores {
-                Ok(scores) => self.scores[k].extend(scores),
-                Err(reason) => self.absent[k] = Some(reason),
-            }
-        }
-        self.gradients += chunk.gradients;
-        self.evaluations += chunk.evaluations;
-    }
-
-    fn finish(self, method: String, examples: usize) -> MethodRow {
-        let cell = |(scores, absent): (Vec<Option<f64>>, Option<String>)| match Summary::of(&scores) {
-            Some(summary) => Cell::Measured(summary),
-            None => Cell::Absent(absent.unwrap_or_else(|| "it is defined for none of the examples".into())),
-        };
-        MethodRow {
-            method,
-            cells: self.scores.into_iter().zip(self.absent).map(cell).collect(),
-            gradients: self.gradients as f64 / examples as f64,
-            scores: self.evaluations as f64 / examples as f64,
-        }
     }
 }
 
@@ -399,6 +377,7 @@ mod tests {
                 context: Context { flows, ..Context::default() },
                 truth: None,
                 metrics,
+                leave_out: false,
             }
         }
     }
@@ -483,6 +462,23 @@ mod tests {
         let (found, expected) = (table.rows[0].cells[0].summary().unwrap(), Summary::of(&by_hand).unwrap());
         assert!((found.mean - expected.mean).abs() < 1e-9, "{found:?} {expected:?}");
         assert!(table.rows[1].cells[0].summary().is_none());
+    }
+
+    #[test]
+    fn what_applies_to_no_method_is_left_out_where_nobody_asked_for_it() {
+        let world = World::new();
+        let metrics = metrics(&["gps", "deletion-zero", "mass-accuracy"]);
+        let evaluation = Evaluation { leave_out: true, ..world.evaluation(&metrics, 0) };
+        let table = evaluation.run(&methods(&["gradient", "smoothgrad"]), &Store::nowhere(), &[], &mut go_on);
+        let table = table.unwrap().unwrap();
+        let names: Vec<&str> = table.left_out.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["gps", "mass-accuracy"]);
+        assert_eq!((table.metrics.len(), table.rows[0].cells.len()), (1, 1));
+        assert_eq!(table.metrics[0].name, "deletion-zero");
+        // A method beside itself is no better than itself.
+        let twice = [methods(&["gradient"]), methods(&["gradient"])].concat();
+        let table = evaluation.run(&twice, &Store::nowhere(), &[], &mut go_on).unwrap().unwrap();
+        assert_eq!(table.metrics[0].lead.best(), None);
     }
 
     #[test]

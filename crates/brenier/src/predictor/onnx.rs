@@ -28,7 +28,7 @@ use crate::error::{Error, Result};
 use crate::score::Score;
 
 /// The name of the scores in the graphs made here.
-pub(super) const SCORES: &str = "brenier/scores";
+pub(crate) const SCORES: &str = "brenier/scores";
 
 /// How a model is turned into a predictor.
 #[derive(Debug, Clone, Default)]

@@ -69,6 +69,9 @@ pub struct ReportTable {
     pub columns: Vec<String>,
     /// A name and its numbers; absent where a metric does not apply.
     pub rows: Vec<(String, Vec<Option<f64>>)>,
+    /// What is best by which metric, and why there is no best; sentences below the table.
+    #[serde(default)]
+    pub notes: Vec<String>,
 }
 
 /// Numbers between `low` and `high` as bytes or pairs of bytes.

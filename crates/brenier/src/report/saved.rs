@@ -153,7 +153,11 @@ mod tests {
         let mut other = made.clone();
         other.certificate.method = "gradient".to_string();
         save_explanations(&folder.path().join("gradient"), std::slice::from_ref(&other)).unwrap();
-        let metrics = ReportTable { columns: vec!["method".into()], rows: vec![("ig".into(), vec![])] };
+        let metrics = ReportTable {
+            columns: vec!["method".into()],
+            rows: vec![("ig".into(), vec![])],
+            notes: Vec::new(),
+        };
         let described = Report {
             title: "T".into(),
             classes: vec!["no".into(), "yes".into()],

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use brenier::attribute::Setting;
-use brenier::evaluate::{Channels, Metric, MetricNeed, MetricSettings, MetricSpec, Units};
+use brenier::evaluate::{Channels, Metric, MetricNeed, MetricSettings, Units};
 use clap::{Args, ValueEnum};
 
 use crate::request::{Surroundings, grouping};
@@ -57,6 +57,11 @@ impl MetricArgs {
         }
     }
 
+    /// Whether metrics that apply to no method are left out: those that nobody asked for by name.
+    pub(super) fn leave_out(&self) -> bool {
+        self.metrics.is_empty()
+    }
+
     /// The metrics of these names, or those that this kind of input allows.
     pub(super) fn metrics(
         &self,
@@ -78,7 +83,7 @@ impl MetricArgs {
         };
         let names: Vec<&str> = match (self.metrics.as_slice(), &self.truth) {
             ([], Some(_)) => Metric::specs().filter(|s| s.needs(MetricNeed::Truth)).map(|s| s.name).collect(),
-            ([], None) => usual(shape.len() == 3, !surroundings.flows.is_empty()),
+            ([], None) => Metric::usual(shape, !surroundings.flows.is_empty()),
             (named, _) => named.iter().map(|name| name.trim()).collect(),
         };
         let metrics = names
@@ -92,14 +97,6 @@ impl MetricArgs {
         }
         Ok(metrics)
     }
-}
-
-/// The paper's columns and their counterparts, as far as they apply.
-fn usual(images: bool, flow: bool) -> Vec<&'static str> {
-    let applies = |spec: &&MetricSpec| {
-        spec.usual && (images || !spec.needs(MetricNeed::Image)) && (flow || !spec.needs(MetricNeed::Flow))
-    };
-    Metric::specs().filter(applies).map(|spec| spec.name).collect()
 }
 
 /// Text for `--help` with the list of metrics below it.

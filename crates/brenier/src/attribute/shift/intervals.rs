@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::student::quantile;
+use crate::student::quantile;
 
 /// A number with its sampling error.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]

@@ -267,7 +267,7 @@
     return whole;
   };
 
-  const sortable = ({ columns, rows }) => {
+  const sortable = ({ columns, rows, notes }) => {
     const table = document.querySelector("#metrics table");
     const body = make("tbody");
     let [by, upward] = [-1, true];
@@ -293,6 +293,7 @@
     });
     table.append(make("thead", {}, make("tr", {}, ...heads)), body);
     fill();
+    if (notes.length) table.parentElement.after(make("ul", { class: "notes" }, ...notes.map((note) => make("li", {}, note))));
     document.getElementById("metrics").hidden = false;
   };
 

@@ -29,7 +29,7 @@ fn within(x: f64, degrees: usize) -> f64 {
 }
 
 /// The number that a variable with so many degrees of freedom stays below with this probability, 0.5 at the least.
-pub(super) fn quantile(probability: f64, degrees: usize) -> f64 {
+pub(crate) fn quantile(probability: f64, degrees: usize) -> f64 {
     if degrees == 0 {
         return f64::INFINITY;
     }

@@ -479,3 +479,22 @@ fn options_that_no_method_takes_are_told() {
         assert!(stderr(&done).contains(told), "{options:?}: {}", stderr(&done));
     }
 }
+
+/// Recurrent networks as PyTorch exports them, whose initial state is made of the input's shape.
+#[test]
+fn a_recurrent_network_is_explained() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("inputs.npy");
+    let inputs = ndarray::Array3::from_shape_fn((2, 7, 4), |(n, t, c)| ((n + 3 * c + t * t) as f32).sin());
+    ndarray_npy::write_npy(&file, &inputs).unwrap();
+    for model in ["lstm.script", "lstm.dynamo", "gru_bidirectional.script", "gru_stacked.dynamo"] {
+        let model = fixture(&format!("recurrent/{model}.onnx"));
+        let done =
+            brenier(&["explain", "-m", &model, file.to_str().unwrap(), "--method", "ig", "--format", "json"]);
+        assert_eq!(done.status.code(), Some(0), "{}", stderr(&done));
+        let certificates: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
+        for certificate in certificates.as_array().unwrap() {
+            assert_eq!(certificate["verdict"]["kind"], "pass", "{certificate}");
+        }
+    }
+}

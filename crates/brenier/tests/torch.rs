@@ -20,6 +20,17 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/torch")
 }
 
+/// The exported models of a folder.
+fn models(folder: &Path) -> Vec<PathBuf> {
+    let mut files: Vec<PathBuf> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|e| e == "onnx"))
+        .collect();
+    files.sort();
+    files
+}
+
 /// All arrays of an npz file.
 fn arrays(path: &Path) -> BTreeMap<String, ArrayD<f32>> {
     let mut npz = NpzReader::new(File::open(path).unwrap()).unwrap();
@@ -68,17 +79,22 @@ fn run(
 /// Every exported model: its output, and the gradient with respect to every input.
 #[test]
 fn input_gradients_agree_with_autograd() {
-    let mut files: Vec<PathBuf> = fs::read_dir(folder())
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .filter(|path| path.extension().is_some_and(|e| e == "onnx"))
-        .collect();
-    files.sort();
-    assert!(files.len() >= 26, "only {} models were found", files.len());
+    agree(&folder(), 26);
+}
+
+/// Recurrent layers, whose lengths are fixed.
+#[test]
+fn recurrent_gradients_agree_with_autograd() {
+    agree(&folder().join("../recurrent"), 20);
+}
+
+fn agree(folder: &Path, least: usize) {
+    let files = models(folder);
+    assert!(files.len() >= least, "only {} models were found", files.len());
     let mut complaints = Vec::new();
     for file in &files {
         let stem = file.file_name().unwrap().to_str().unwrap();
-        let truth = arrays(&folder().join(format!("{}.npz", stem.split('.').next().unwrap())));
+        let truth = arrays(&folder.join(format!("{}.npz", stem.split('.').next().unwrap())));
         let model = Model::load(file).unwrap_or_else(|e| panic!("{stem}: {e}"));
         let inputs: Vec<&str> = model.graph.inputs.iter().map(|i| i.name.as_str()).collect();
         for engine in engines() {

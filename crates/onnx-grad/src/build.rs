@@ -54,6 +54,8 @@ pub struct Builder {
     names: BTreeSet<String>,
     /// Constants made so far, so that equal ones are shared.
     constants: HashMap<(DType, Vec<usize>, bytes::Bytes), Value>,
+    /// What constants are when transposed, so that a weight that many nodes use is transposed once.
+    transposed: HashMap<(String, Vec<usize>), Value>,
     prefix: String,
     counter: usize,
     first_error: Option<Error>,
@@ -67,6 +69,7 @@ impl Builder {
             facts: Facts::default(),
             names: BTreeSet::new(),
             constants: HashMap::new(),
+            transposed: HashMap::new(),
             prefix: String::new(),
             counter: 0,
             first_error: None,
@@ -342,8 +345,16 @@ impl Builder {
         if perm.iter().enumerate().all(|(i, &p)| i == p) {
             return Value::named(a);
         }
+        let key = self.graph.initializers.contains_key(a).then(|| (a.to_string(), perm.to_vec()));
+        if let Some(value) = key.as_ref().and_then(|key| self.transposed.get(key)) {
+            return value.clone();
+        }
         let perm: Vec<i64> = perm.iter().map(|&p| p as i64).collect();
-        self.op_with("Transpose", &[a], &[("perm", perm.into())])
+        let value = self.op_with("Transpose", &[a], &[("perm", perm.into())]);
+        if let Some(key) = key {
+            self.transposed.insert(key, value.clone());
+        }
+        value
     }
 
     /// The last two axes exchanged.

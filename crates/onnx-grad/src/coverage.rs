@@ -42,6 +42,9 @@ pub fn coverage() -> Vec<Coverage> {
     for &(op, family, _) in spell::REGISTRY {
         table.push(Coverage { op, family, treatment: Treatment::SpelledOut });
     }
+    for &(op, family, _) in spell::MANY {
+        table.push(Coverage { op, family, treatment: Treatment::SpelledOut });
+    }
     for op in ["Dropout", "Constant"] {
         table.push(Coverage { op, family: "layout", treatment: Treatment::Removed });
     }

@@ -30,6 +30,7 @@ mod matmul;
 mod norm;
 mod pool;
 mod quantize;
+mod recurrent;
 mod reduce;
 mod resize;
 mod source;
@@ -204,6 +205,7 @@ pub(crate) fn evaluate_within(node: &Node, inputs: &[Option<&Array>], limits: Li
         "ConstantOfShape" => one(source::constant_of_shape(&call)),
         "EyeLike" => one(source::eye_like(&call)),
         "Attention" => attention::attention(&call),
+        "LSTM" | "GRU" | "RNN" => recurrent::recurrent(&call),
         _ => Err(call.unsupported("the reference evaluator does not know the operator")),
     }
 }

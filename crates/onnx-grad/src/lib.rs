@@ -17,6 +17,7 @@ mod lower;
 mod options;
 pub mod proto;
 mod read;
+mod recurrent;
 mod resample;
 mod rewrite;
 mod rules;

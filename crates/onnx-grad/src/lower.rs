@@ -14,6 +14,7 @@
 
 mod attention;
 mod batch_norm;
+pub(crate) mod recurrent;
 pub(crate) mod spell;
 mod windows;
 
@@ -80,6 +81,14 @@ impl<'a> Pass<'a> {
             && let Some(value) = spell(&mut self.builder, &node)?
         {
             self.rename(output, &value);
+            return Ok(());
+        }
+        if let Some(spell) = spell::find_many(&node)
+            && let Some(values) = spell(&mut self.builder, &node)?
+        {
+            for (output, value) in node.outputs.iter().zip(&values).filter(|(output, _)| !output.is_empty()) {
+                self.rename(output, value);
+            }
             return Ok(());
         }
         self.builder.push_hinted(node.clone(), &self.graph.value_info)?;

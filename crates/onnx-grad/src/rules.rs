@@ -23,6 +23,8 @@ mod reduce;
 
 use crate::error::Error;
 use crate::graph::Node;
+use crate::lower::recurrent::MAX_STEPS;
+use crate::recurrent::{Layer, Recurrence};
 use crate::step::{Backward, Gradients, Step};
 
 /// What happens when the walk meets an operator.
@@ -201,6 +203,14 @@ pub(crate) fn unknown(node: &Node) -> Error {
         format!("domain '{}' is not ONNX's own; export the model without custom operators", node.domain)
     } else if matches!(node.op.as_str(), "Loop" | "Scan" | "If") {
         "control flow that depends on the input has no rule; export the model with fixed sizes".to_string()
+    } else if Layer::of(node).is_some() {
+        // With a length that is known it would have been spelled out.
+        Recurrence::of(node).err().unwrap_or_else(|| {
+            format!(
+                "the length of its sequences is not known, or above {MAX_STEPS}; export the model with \
+                 one fixed length"
+            )
+        })
     } else {
         format!("{} has no rule", node.op)
     };

@@ -14,6 +14,7 @@ mod einsum;
 mod fused;
 mod infer;
 mod layout;
+mod recurrent;
 mod window;
 
 use std::collections::HashMap;

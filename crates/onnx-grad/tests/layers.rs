@@ -12,6 +12,7 @@ const ORDER: &[&str] = &[
     "graph",
     "fused",
     "resample",
+    "recurrent",
     "shapes",
     "half_weights",
     "validate",

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use onnx_grad::eval::{Array, evaluate};
-use onnx_grad::{DType, Error, Graph, Model, Result, grad, seed_name};
+use onnx_grad::{Attribute, Builder, DType, Dim, Error, Graph, Model, Result, TensorData, grad, seed_name};
 
 fn broken(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/broken").join(format!("{name}.onnx"))
@@ -185,5 +185,29 @@ fn a_resize_that_keeps_the_aspect_ratio() {
     assert!(
         message.contains("keep_aspect_ratio_policy has no rule; export the model with scales"),
         "{message}"
+    );
+}
+
+/// A recurrent layer is spelled out step by step: it must be known how many steps there are, and what a step does.
+#[test]
+fn a_recurrent_layer_that_cannot_be_spelled_out() {
+    let refusal = |steps: Dim, activation: &str| {
+        let mut b = Builder::new("recurrent");
+        let x = b.input("x", DType::F32, &[steps, Dim::symbol("N"), Dim::Known(2)]);
+        let w = b.parameter("w", TensorData::f32(&[1, 1, 2], &[0.5, -0.5]));
+        let r = b.parameter("r", TensorData::f32(&[1, 1, 1], &[0.5]));
+        let activations = Attribute::Strings(vec![activation.to_string()]);
+        let y = b.op_with("RNN", &[&x, &w, &r], &[("activations", activations)]);
+        b.output("y", &y);
+        grad(&b.finish().unwrap(), &["y"], &["x"]).err().map(|error| error.to_string())
+    };
+    assert_eq!(refusal(Dim::Known(3), "Tanh"), None);
+    let open = refusal(Dim::symbol("T"), "Tanh").unwrap();
+    assert!(open.contains("(RNN)") && open.contains("the length of its sequences is not known"), "{open}");
+    assert!(open.contains("export the model with one fixed length"), "{open}");
+    let unknown = refusal(Dim::Known(3), "Wobble").unwrap();
+    assert!(
+        unknown.contains("(RNN)") && unknown.contains("its activation 'Wobble' is not known"),
+        "{unknown}"
     );
 }

@@ -36,6 +36,9 @@ pub struct Plan {
 const MOST: u64 = 64;
 /// What a micro-batch may compute in all: about the second-level cache of a core, a few times over.
 const BYTES: u64 = 4 << 20;
+/// What a node should compute at once, on average: below this, calling it takes longer than its work. It counts for
+/// graphs of very many nodes, such as a recurrent network step by step, whose values are small and soon forgotten.
+const NODE_BYTES: u64 = 12 << 10;
 /// What a micro-batch of a training may compute in all: a few times the cache of a core.
 const TRAINING_BYTES: usize = 8 << 20;
 /// Rows below which the work that every run of a training has, whatever its rows, stands out: weights are turned around
@@ -66,7 +69,8 @@ impl Plan {
             return Ok(1);
         }
         let bytes = Cost::of(graph)?.activation_bytes.max(1);
-        let rows = (BYTES / bytes).min(MOST);
+        let (suits, worth) = (BYTES / bytes, NODE_BYTES * graph.nodes.len() as u64 / bytes);
+        let rows = if worth > suits { worth.next_multiple_of(4) } else { suits }.min(MOST);
         // A multiple of 4, or 1: ONNX Runtime treats the last elements of a tensor differently otherwise.
         Ok(if rows < 4 { 1 } else { (rows / 4 * 4) as usize })
     }
@@ -136,6 +140,16 @@ mod tests {
 
     fn plan(place_matters: bool) -> Plan {
         Plan { fused: false, weight_gradient: WeightGradient::default(), place_matters }
+    }
+
+    #[test]
+    fn many_small_nodes_run_more_rows_at_a_time() {
+        let mut b = Builder::new("steps");
+        let x = b.input("x", DType::F32, &[Dim::symbol("N"), Dim::Known(512)]);
+        let y = (0..3000).fold(x, |y, _| b.op("Tanh", &[&y]));
+        b.output("y", &y);
+        // 6 MB a row, which is more than the cache, but 2 kB a node.
+        assert_eq!(plan(false).rows(&b.finish().unwrap()).unwrap(), 8);
     }
 
     #[test]

@@ -4,8 +4,8 @@
 //! value that takes the place of the node's first output, or `None` to leave the node as it is (because
 //! what it needs to know is not known, or another output is used).
 
-use super::attention;
 use super::batch_norm::affine;
+use super::{attention, recurrent};
 use crate::build::{Builder, Value};
 use crate::error::{Error, Result};
 use crate::graph::{Attribute, Node};
@@ -36,6 +36,19 @@ pub(crate) const REGISTRY: &[(&str, &str, Spell)] = &[
     ("SpaceToDepth", "layout", space_to_depth),
     ("Attention", "attention", attention::spell),
 ];
+
+pub(super) type SpellMany = fn(&mut Builder, &Node) -> Result<Option<Vec<Value>>>;
+
+/// Operators of several outputs, each of which is spelled out.
+pub(crate) const MANY: &[(&str, &str, SpellMany)] = &[
+    ("LSTM", "recurrent", recurrent::spell),
+    ("GRU", "recurrent", recurrent::spell),
+    ("RNN", "recurrent", recurrent::spell),
+];
+
+pub(super) fn find_many(node: &Node) -> Option<SpellMany> {
+    MANY.iter().find(|(op, _, _)| node.is(op)).map(|(_, _, spell)| *spell)
+}
 
 pub(super) fn find(node: &Node) -> Option<Spell> {
     REGISTRY.iter().find(|(op, _, _)| node.is(op)).map(|(_, _, spell)| *spell)

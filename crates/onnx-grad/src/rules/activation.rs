@@ -8,18 +8,19 @@ use crate::graph::Attribute;
 
 /// `d tanh(x) = (1 - y^2) dx`
 pub(super) fn tanh(step: &mut Step<'_>) -> Gradients {
-    let y = step.y()?;
+    // No constant in it: engines are slow where a scalar is broadcast over a small tensor.
+    let (dy, y) = (step.dy()?, step.y()?);
     let square = step.b.mul(y, y);
-    let factor = step.b.rsub(1.0, &square);
-    chain(step, factor)
+    let lost = step.b.mul(&dy, &square);
+    Ok(vec![Some(step.b.sub(&dy, &lost))])
 }
 
 /// `d sigmoid(x) = y (1 - y) dx`
 pub(super) fn sigmoid(step: &mut Step<'_>) -> Gradients {
-    let y = step.y()?;
-    let rest = step.b.rsub(1.0, y);
-    let factor = step.b.mul(y, &rest);
-    chain(step, factor)
+    let (dy, y) = (step.dy()?, step.y()?);
+    let kept = step.b.mul(&dy, y);
+    let lost = step.b.mul(&kept, y);
+    Ok(vec![Some(step.b.sub(&kept, &lost))])
 }
 
 pub(super) fn softplus(step: &mut Step<'_>) -> Gradients {

@@ -167,6 +167,7 @@ pub(super) fn infer(node: &Node, inputs: &[&Fact]) -> Result<Vec<Fact>> {
             Ok(facts)
         }
         "BatchNormalization" => one(x.dtype, x.shape.clone()),
+        "LSTM" | "GRU" | "RNN" => super::recurrent::infer(node, inputs),
         _ => layout::infer(node, inputs),
     }
 }

@@ -5,6 +5,7 @@ mod index;
 mod layout;
 mod matmul;
 mod norm;
+mod recurrent;
 mod reduce;
 mod windows;
 
@@ -20,6 +21,7 @@ use self::matmul::{attention, einsum, gemm, matmul};
 use self::norm::{
     batch_norm, group_norm, instance_norm, layer_norm, local_response_norm, lp_norm, mean_variance_norm,
 };
+use self::recurrent::recurrent;
 use self::reduce::{cumsum, reduce};
 use self::windows::{conv, conv_transpose, global_pool, pool};
 use super::Case;
@@ -130,5 +132,8 @@ pub(crate) const GENERATORS: &[(&str, Generator)] = &[
     ("ScatterND", scatter_nd),
     ("TopK", top_k),
     ("Attention", attention),
+    ("LSTM", |s| recurrent(s, "LSTM")),
+    ("GRU", |s| recurrent(s, "GRU")),
+    ("RNN", |s| recurrent(s, "RNN")),
     ("Dropout", |s| unary(s, "Dropout", -2.0, 2.0)),
 ];

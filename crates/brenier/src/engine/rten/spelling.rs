@@ -14,7 +14,7 @@
 //! | `ReduceMax`, `ReduceMin` of booleans | not 0 or 1 for none | as integers |
 //! | `MatMul` with a vector on the right | keeps an axis | a matrix of one column |
 //! | `Expand` to fewer axes | panics | ones in front |
-//! | `LSTM`, `GRU` | lengths of sequences are not heeded | refused |
+//! | `LSTM`, `GRU` of unknown length | lengths of sequences and peepholes are not heeded | refused |
 //!
 //! `Sign`, `ArgMax` and `ArgMin` are put right in `quirks`. Left as it is: NaN becomes 0 in `Relu` (and in `Sign` there).
 //!

@@ -1,6 +1,8 @@
 //! The one place that writes: data to stdout, everything else to stderr.
 
+use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result};
@@ -22,6 +24,21 @@ pub(crate) fn print_data(text: &str) -> Result<()> {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         other => other.context("cannot write to stdout"),
     }
+}
+
+/// Finds out before the work whether its results can be written: the folder is made where it is missing, and a file in it.
+pub(crate) fn expect_writable(folder: &Path) -> Result<()> {
+    std::fs::create_dir_all(folder).with_context(|| {
+        format!("cannot make the folder {}\nhint: choose another with -o", folder.display())
+    })?;
+    let probe = folder.join(format!(".writable-{}", std::process::id()));
+    let made = OpenOptions::new().write(true).create_new(true).open(&probe);
+    made.with_context(|| {
+        format!("cannot write into {}\nhint: choose another folder with -o", folder.display())
+    })?;
+    // Whoever may make files there may remove them.
+    let _ = std::fs::remove_file(&probe);
+    Ok(())
 }
 
 /// Whether the user wants to hear of nothing but errors.

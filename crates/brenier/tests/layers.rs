@@ -13,6 +13,7 @@ const ORDER: &[&str] = &[
     "ranking",
     "fingerprint",
     "whole_file",
+    "lock",
     "store",
     "npy",
     "npz",

@@ -5,7 +5,7 @@ mod metrics;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, anyhow, bail};
 use brenier::Store;
 use brenier::attribute::Method;
 use brenier::data::OpenOptions;
@@ -17,8 +17,8 @@ use ndarray::{Array2, ArrayD, Axis};
 use self::metrics::{MetricArgs, with_metrics};
 use crate::data_args::{DataArgs, DataPart};
 use crate::engine_args::EngineArgs;
-use crate::output::{print_data, print_progress};
-use crate::progress::{RunProgress, StopKey};
+use crate::output::{expect_writable, print_data, print_progress};
+use crate::progress::{RunProgress, StopKey, Stopped};
 use crate::request::{Loaded, MethodArgs, ModelArgs, Networks, Sources, Surroundings, targets};
 use crate::verbs::report::SHOWN;
 
@@ -125,11 +125,13 @@ pub(crate) fn run(args: &Evaluate) -> Result<()> {
         Some(folder) => Store::in_folder(folder.join("parts")),
         None => Store::nowhere(),
     };
+    if let Some(folder) = &args.output {
+        expect_writable(folder)?;
+    }
     let mut progress = RunProgress::new(StopKey::listen()?);
-    let table =
-        evaluation.run(&methods, &store, &args.model.made_from(&model, &args.settings)?, &mut |done| {
-            progress.evaluated(done)
-        })?;
+    let mut made_from = args.model.made_from(&model, &args.settings)?;
+    made_from.extend(surroundings.made_from());
+    let table = evaluation.run(&methods, &store, &made_from, &mut |done| progress.evaluated(done))?;
     let Some(table) = table else { return stopped(args.output.as_deref()) };
     if let Some(folder) = &args.output {
         write_files(args, folder, &table)?;
@@ -226,15 +228,14 @@ fn write_files(args: &Evaluate, folder: &Path, table: &MetricTable) -> Result<()
 
 /// What is said to somebody who stopped the run.
 fn stopped(folder: Option<&Path>) -> Result<()> {
-    match folder {
-        Some(folder) => bail!(
+    Err(anyhow!(Stopped(match folder {
+        Some(folder) => format!(
             "stopped before the table was finished\nhint: what is done is in {}; the same command goes on",
             folder.join("parts").display()
         ),
-        None => bail!(
-            "stopped before the table was finished, and nothing is kept\nhint: with -o DIR a run can be continued"
-        ),
-    }
+        None => "stopped before the table was finished, and nothing is kept\nhint: with -o DIR a run can be continued"
+            .to_string(),
+    })))
 }
 
 impl RunProgress {

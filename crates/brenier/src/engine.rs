@@ -42,6 +42,7 @@ pub(crate) mod check;
 mod config;
 mod ort;
 mod plan;
+mod possible;
 mod processor;
 mod rten;
 mod signature;

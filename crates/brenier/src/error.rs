@@ -125,6 +125,27 @@ pub enum Error {
         /// The file that is there.
         path: PathBuf,
     },
+    /// A graph computes a value that no memory holds.
+    #[error(
+        "the model has a value of {bytes} bytes, and {most} are the most\nhint: export it with an open batch axis and \
+         smaller sizes"
+    )]
+    TooLarge {
+        /// Bytes of the value.
+        bytes: u64,
+        /// The most that are tried.
+        most: u64,
+    },
+    /// A setting is larger than it can usefully be.
+    #[error("{name} is {value}, and {most} is the most\nhint: results no longer change long before that")]
+    TooMany {
+        /// What.
+        name: &'static str,
+        /// The number that was asked for.
+        value: usize,
+        /// The largest that is accepted.
+        most: usize,
+    },
     /// A folder does not say what its results were made from.
     #[error(
         "{} does not say what its results were made from: it has no {file}\nhint: give a folder that 'explain -o' has \

@@ -79,7 +79,7 @@ pub use path::{
 pub use predictor::{
     BlockedNode, ChannelOrder, Inspection, InterfaceValue, LayerPredictor, LayerValues, Layout, ModelFile,
     Multipliers, OnnxPredictor, PairPredictor, PredictorConfig, Preprocessing, Sidecar, SidecarColumn,
-    ValueAndGradient, ValuePredictor,
+    ValueAndGradient, ValuePredictor, resampling,
 };
 pub use ranking::highest_first;
 pub use score::{Score, ScoreFn, Trees, ValueFn};

@@ -23,6 +23,7 @@ pub use outputs::Outputs;
 pub use pairs::{Multipliers, PairPredictor};
 pub(crate) use preprocessing::PREPARATION;
 pub use preprocessing::{ChannelOrder, Layout, Preprocessing};
+pub use resampling::resampling;
 pub use sidecar::{Sidecar, SidecarColumn};
 pub use values::ValuePredictor;
 

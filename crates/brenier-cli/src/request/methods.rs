@@ -133,11 +133,18 @@ impl MethodArgs {
             ("--solver-tolerance", Setting::SolverTolerance, self.solver_tolerance.is_some()),
             ("--inversion-steps", Setting::InversionSteps, self.inversion_steps.is_some()),
             ("--background", Setting::Data, self.background.is_some()),
+            ("--rule", Setting::Rule, self.rule.is_some()),
+            ("--tolerance", Setting::Rule, self.tolerance.is_some()),
+            ("--steps", Setting::Steps, self.steps.is_some()),
             ("--flow", Setting::Flow, !self.flow.is_empty()),
             ("--traces", Setting::Flow, traced),
         ];
         for (option, setting, given) in given {
-            let used = |method: &Method| method.spec().uses(setting);
+            // A rule has steps, too.
+            let used = |method: &Method| {
+                let spec = method.spec();
+                spec.uses(setting) || setting == Setting::Steps && spec.uses(Setting::Rule)
+            };
             if given && !elsewhere.contains(&setting) && !methods.iter().any(used) {
                 bail!(
                     "{option} makes no difference to {}\nhint: leave it out, or choose another method",

@@ -19,7 +19,9 @@ use crate::data_args::{DataArgs, DataPart};
 use crate::engine_args::EngineArgs;
 use crate::output::{expect_writable, print_data, print_progress};
 use crate::progress::{RunProgress, StopKey, Stopped};
-use crate::request::{Loaded, MethodArgs, ModelArgs, Networks, Sources, Surroundings, targets};
+use crate::request::{
+    Loaded, MethodArgs, ModelArgs, Networks, Sources, Surroundings, refuse_for_floats, targets,
+};
 use crate::verbs::report::SHOWN;
 
 /// Methods by metrics, for a model and data of your own
@@ -44,9 +46,9 @@ pub(crate) struct Evaluate {
     methods: Vec<String>,
     #[command(flatten)]
     metrics: MetricArgs,
-    /// How many examples, drawn by the seed; all where there are fewer
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 200)]
-    examples: usize,
+    /// How many examples, drawn by the seed; 200 where not given, all where there are fewer
+    #[arg(short = 'n', long, value_name = "N")]
+    examples: Option<usize>,
     /// What to explain: 'predicted', a class index, or one for each example (0,2,1)
     #[arg(long, default_value = "predicted")]
     target: String,
@@ -61,14 +63,17 @@ pub(crate) struct Evaluate {
     /// How the table is printed
     #[arg(long, value_enum, default_value = "text")]
     format: TableFormat,
-    /// Which part of data that come in two
-    #[arg(long, value_enum, default_value = "test")]
-    part: DataPart,
+    /// Which part of data that come in two; test where not given
+    #[arg(long, value_enum)]
+    part: Option<DataPart>,
     #[command(flatten)]
     data_args: DataArgs,
     #[command(flatten)]
     engine: EngineArgs,
 }
+
+/// Examples where their number is not given.
+const EXAMPLES: usize = 200;
 
 /// How a table of methods by metrics is printed
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -88,7 +93,9 @@ pub(crate) fn run(args: &Evaluate) -> Result<()> {
     let elsewhere = args.metrics.uses();
     let methods = args.settings.methods(&names, false, &elsewhere)?;
     let needs_gradients = methods.iter().any(Method::needs_gradients);
-    let options = OpenOptions { part: args.part.into(), ..args.data_args.options() };
+    refuse_for_floats(&args.data, args.data_args.not_for_floats().or(args.part.map(|_| "--part")))?;
+    let part = args.part.unwrap_or(DataPart::Test).into();
+    let options = OpenOptions { part, ..args.data_args.options() };
     let networks = Networks::load(&args.settings.flow, &args.engine);
     let model = Loaded::load(&args.model.for_inputs(&args.data, &options)?, &args.engine, needs_gradients)?;
     for notice in model.values().notices() {
@@ -97,10 +104,16 @@ pub(crate) fn run(args: &Evaluate) -> Result<()> {
     methods.iter().try_for_each(|method| method.spec().fits(model.score()))?;
     let options = args.model.bind(&model, options, args.settings.background())?;
     let sources = Sources::open(&args.data, &options, model.values())?;
-    if args.examples == 0 {
+    if args.examples == Some(0) {
         bail!("-n is 0\nhint: 200 examples give intervals that tell methods apart");
     }
-    let chosen = draw_examples(sources.len(), args.examples, args.settings.seed);
+    if let Some(asked) = args.examples.filter(|asked| *asked > sources.len()) {
+        print_progress(&format!(
+            "notice: -n asks for {asked} examples, but there are {}: all are taken",
+            sources.len()
+        ));
+    }
+    let chosen = draw_examples(sources.len(), args.examples.unwrap_or(EXAMPLES), args.settings.seed);
     let inputs = sources.some(&chosen)?;
     let targets = args.targets(&model, sources.len(), &inputs, &chosen)?;
     let surroundings =
@@ -182,6 +195,7 @@ impl Evaluate {
 
 /// What is known to decide, of the rows that were chosen.
 fn mask(file: &Path, [rows, features]: [usize; 2], chosen: &[usize]) -> Result<Array2<bool>> {
+    brenier::data::expect_honest_npy(file)?;
     let found: ArrayD<bool> = ndarray_npy::read_npy(file)
         .with_context(|| format!("cannot read {} as an array of booleans", file.display()))?;
     let shape = found.shape().to_vec();

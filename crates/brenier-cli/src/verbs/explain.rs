@@ -25,7 +25,7 @@ use crate::engine_args::EngineArgs;
 use crate::output::{Format, expect_writable, print_data, print_progress};
 use crate::request::{
     AgainstArgs, Direction, Loaded, MethodArgs, ModelArgs, Networks, Parts, Sources, Surroundings,
-    several_targets, targets, with_methods,
+    refuse_for_floats, several_targets, targets, with_methods,
 };
 use crate::verbs::report::SHOWN;
 
@@ -88,9 +88,9 @@ pub(crate) struct Explain {
     /// How the summary is printed
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
-    /// Which part of data that come in two is explained
-    #[arg(long, value_enum, default_value = "train")]
-    part: DataPart,
+    /// Which part of data that come in two is explained; train where not given
+    #[arg(long, value_enum)]
+    part: Option<DataPart>,
     #[command(flatten)]
     data_args: DataArgs,
     #[command(flatten)]
@@ -159,7 +159,9 @@ pub(crate) fn ask<T>(args: &Explain, then: impl FnOnce(Asked) -> Result<T>) -> R
             names.join(", ")
         );
     }
-    let options = OpenOptions { part: args.part.into(), ..args.data_args.options() };
+    refuse_for_floats(&args.inputs, args.data_args.not_for_floats().or(args.part.map(|_| "--part")))?;
+    let part = args.part.unwrap_or(DataPart::Train).into();
+    let options = OpenOptions { part, ..args.data_args.options() };
     let needs_gradients = args.path.is_some() || methods.iter().any(Method::needs_gradients);
     let networks = Networks::load(&args.settings.flow, &args.engine);
     let model = load(args, &options, needs_gradients)?;

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use onnx_grad::Model;
 
 use super::onnx::PredictorConfig;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::fingerprint;
 
 /// The bytes of a model's file, with those of its data files.
@@ -33,7 +33,11 @@ impl ModelFile {
     pub fn open(path: impl AsRef<Path>) -> Result<ModelFile> {
         let path = path.as_ref();
         let bytes: Bytes = std::fs::read(path)
-            .map_err(|source| Error::Read { path: path.to_path_buf(), source: Box::new(source) })?
+            .map_err(|error| onnx_grad::Error::File {
+                action: "read",
+                path: path.to_path_buf(),
+                reason: error.to_string(),
+            })?
             .into();
         let own = fingerprint(&bytes);
         let read = Model::from_bytes_in(bytes.clone(), path.parent().unwrap_or(Path::new("")));

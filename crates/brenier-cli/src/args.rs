@@ -1,8 +1,9 @@
 //! What was typed.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::verbs;
@@ -45,6 +46,8 @@ pub(crate) enum Command {
     Reproduce(Box<verbs::reproduce::Reproduce>),
     /// Write an explanation as an ONNX file that any runtime can run beside the model
     Export(Box<verbs::export::Export>),
+    /// Recompute explanations that were saved, and compare: exit 0 where they are the same, 1 where they differ
+    Verify(verbs::verify::Verify),
     /// Write report.html anew from the explanations in a folder
     Report(verbs::report::ReportVerb),
     /// Print what makes a shell complete verbs and flags
@@ -54,14 +57,15 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// Does what was typed.
-    pub(crate) fn run(&self) -> Result<()> {
+    /// Does what was typed; `words` are what it was parsed from.
+    pub(crate) fn run(&self, words: &[OsString]) -> Result<()> {
         match self {
-            Command::Demo(demo) => {
-                verbs::demo::run(demo, &|words| Args::try_parse_from(words)?.command.run())
-            }
+            Command::Demo(demo) => verbs::demo::run(demo, &|typed| {
+                let words: Vec<OsString> = typed.iter().map(OsString::from).collect();
+                Args::try_parse_from(&words)?.command.run(&words)
+            }),
             Command::Evaluate(evaluate) => verbs::evaluate::run(evaluate),
-            Command::Explain(explain) => verbs::explain::run(explain),
+            Command::Explain(explain) => verbs::explain::run(explain, words),
             Command::Shift(shift) => verbs::shift::run(shift),
             Command::Inspect(inspect) => verbs::inspect::run(inspect),
             Command::Calibrate(calibrate) => verbs::calibrate::run(calibrate),
@@ -69,6 +73,12 @@ impl Command {
             Command::Train(train) => verbs::train::run(train),
             Command::Reproduce(reproduce) => verbs::reproduce::run(reproduce),
             Command::Export(export) => verbs::export::run(export),
+            Command::Verify(verify) => {
+                verbs::verify::run(verify, &|words| match Args::try_parse_from(words)?.command {
+                    Command::Explain(explain) => Ok(explain),
+                    _ => bail!("the record is not that of an explain run"),
+                })
+            }
             Command::Report(report) => verbs::report::run(report),
             Command::Completions(completions) => verbs::completions::run(completions, Args::command()),
             Command::Man(pages) => verbs::man::run(pages, Args::command()),

@@ -35,7 +35,7 @@ pub(crate) struct DataArgs {
     #[arg(long, value_name = "NUMBER")]
     maximum: Option<f32>,
     /// Use only the first rows
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = rows)]
     limit: Option<usize>,
 }
 
@@ -66,12 +66,42 @@ impl From<DataPart> for Part {
     }
 }
 
+/// Pixels of an image at the most.
+const MOST_PIXELS: usize = 1 << 28;
+
+/// A number of rows: at least one.
+fn rows(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) => Err("no rows would be left".to_string()),
+        Ok(rows) => Ok(rows),
+        Err(_) => Err(format!("'{text}' is no number of rows")),
+    }
+}
+
 pub(crate) fn size(text: &str) -> Result<(usize, usize), String> {
     let parsed = text.split_once('x').and_then(|(h, w)| Some((h.parse().ok()?, w.parse().ok()?)));
-    parsed.ok_or_else(|| format!("'{text}' is no size such as 32x32"))
+    let (height, width): (usize, usize) =
+        parsed.ok_or_else(|| format!("'{text}' is no size such as 32x32"))?;
+    if height == 0 || width == 0 || height.saturating_mul(width) > MOST_PIXELS {
+        return Err(format!("'{text}' is no size: an image has between 1 and {MOST_PIXELS} pixels"));
+    }
+    Ok((height, width))
 }
 
 impl DataArgs {
+    /// The first flag that says nothing of arrays of floats, where one was given.
+    pub(crate) fn not_for_floats(&self) -> Option<&'static str> {
+        let given = [
+            ("--label", self.label.is_some()),
+            ("--drop", !self.drop.is_empty()),
+            ("--categorical", !self.categorical.is_empty()),
+            ("--drop-missing", self.drop_missing),
+            ("--color", self.color.is_some()),
+            ("--square", self.square),
+        ];
+        given.into_iter().find(|(_, given)| *given).map(|(flag, _)| flag)
+    }
+
     /// What the flags mean.
     pub(crate) fn options(&self) -> OpenOptions {
         let mut transforms = Vec::new();

@@ -27,6 +27,12 @@ pub(crate) struct EngineArgs {
 }
 
 impl EngineArgs {
+    /// Takes another engine or library, where one is given.
+    pub(crate) fn replace(&mut self, engine: Option<EngineKind>, library: Option<PathBuf>) {
+        self.engine = engine.unwrap_or(self.engine);
+        self.ort_library = library.or(self.ort_library.take());
+    }
+
     /// What the flags mean.
     pub(crate) fn config(&self) -> EngineConfig {
         EngineConfig {

@@ -1,6 +1,6 @@
 //! `brenier`: explain a model's prediction along the path by which the data came to be.
 //!
-//! stdout is data, stderr is progress and errors. Exit 0: done; 1: failed; 2: wrong usage.
+//! stdout is data, stderr is progress and errors. Exit 0: done; 1: failed; 2: wrong usage; 130: interrupted.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -30,15 +30,16 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let args = Args::parse_from(arguments);
+    let args = Args::parse_from(&arguments);
     if args.quiet {
         output::be_quiet();
     }
-    match args.command.run() {
+    match args.command.run(&arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             output::print_error(&error);
-            ExitCode::FAILURE
+            let stopped = error.downcast_ref::<progress::Stopped>().is_some();
+            if stopped { ExitCode::from(130) } else { ExitCode::FAILURE }
         }
     }
 }

@@ -1,6 +1,9 @@
 //! The one place that writes: data to stdout, everything else to stderr.
 
+use std::borrow::Cow;
+use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result};
@@ -15,13 +18,44 @@ pub(crate) enum Format {
     Json,
 }
 
+/// What a terminal would take for a command, or for a change of direction, spelled out as `\\u001b`. JSON reads it back.
+fn plain(text: &str) -> Cow<'_, str> {
+    let hidden = |c: char| {
+        c.is_control() && !matches!(c, '\n' | '\t')
+            || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    if !text.contains(hidden) {
+        return text.into();
+    }
+    let spelled = |c: char| match hidden(c) {
+        true => format!("\\u{:04x}", u32::from(c)),
+        false => c.to_string(),
+    };
+    text.chars().map(spelled).collect::<String>().into()
+}
+
 /// Writes data to stdout. A reader that has gone away (`| head`) is no error.
 pub(crate) fn print_data(text: &str) -> Result<()> {
     let mut stdout = std::io::stdout().lock();
-    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+    match stdout.write_all(plain(text).as_bytes()).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         other => other.context("cannot write to stdout"),
     }
+}
+
+/// Finds out before the work whether its results can be written: the folder is made where it is missing, and a file in it.
+pub(crate) fn expect_writable(folder: &Path) -> Result<()> {
+    std::fs::create_dir_all(folder).with_context(|| {
+        format!("cannot make the folder {}\nhint: choose another with -o", folder.display())
+    })?;
+    let probe = folder.join(format!(".writable-{}", std::process::id()));
+    let made = OpenOptions::new().write(true).create_new(true).open(&probe);
+    made.with_context(|| {
+        format!("cannot write into {}\nhint: choose another folder with -o", folder.display())
+    })?;
+    // Whoever may make files there may remove them.
+    let _ = std::fs::remove_file(&probe);
+    Ok(())
 }
 
 /// Whether the user wants to hear of nothing but errors.
@@ -40,7 +74,7 @@ pub(crate) fn is_quiet() -> bool {
 /// Writes a line of progress to stderr.
 pub(crate) fn print_progress(line: &str) {
     if !is_quiet() {
-        eprintln!("{line}");
+        eprintln!("{}", plain(line));
     }
 }
 
@@ -61,8 +95,8 @@ pub(crate) fn print_error(error: &anyhow::Error) {
         }
         hints.extend(hint);
     }
-    eprintln!("error: {message}");
+    eprintln!("error: {}", plain(&message));
     for hint in hints {
-        eprintln!("hint: {hint}");
+        eprintln!("hint: {}", plain(hint));
     }
 }

@@ -3,6 +3,7 @@
 //! On a terminal a bar with the time that is left; elsewhere (a log, a pipe) a line now and then, so that a long
 //! run in the background says where it is without filling the disk.
 
+use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -48,6 +49,18 @@ impl StopKey {
         STOP.load(Ordering::SeqCst)
     }
 }
+
+/// The end of a run that was asked to stop: what is left of it, and how to go on.
+#[derive(Debug)]
+pub(crate) struct Stopped(pub(crate) String);
+
+impl fmt::Display for Stopped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Stopped {}
 
 /// Shows what a run is doing.
 pub(crate) struct RunProgress {

@@ -101,6 +101,10 @@ fn named(name: &str, options: &OpenOptions, data: &Dataset) -> Result<Reference>
     match name {
         "normal" => Ok(Reference { kind: ReferenceKind::StandardNormal, rows: None }),
         "uniform" => Ok(Reference { kind: ReferenceKind::Uniform, rows: None }),
+        // A flow names the file that it starts from, and not where it lay.
+        path if !Path::new(path).exists() => bail!(
+            "the reference '{path}' is not here\nhint: say normal or uniform, or give its file with --reference"
+        ),
         path => {
             let rows = Dataset::open(Path::new(path), &options.clone().like(data))
                 .with_context(|| format!("cannot use '{path}' as the reference"))?;

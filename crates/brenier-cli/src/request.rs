@@ -2,6 +2,7 @@
 //! share these flags and what they mean.
 
 mod against;
+mod array_change;
 mod groups;
 mod inputs;
 mod methods;
@@ -14,7 +15,7 @@ mod targets;
 
 pub(crate) use self::against::{AgainstArgs, Direction, Parts};
 pub(crate) use self::groups::grouping;
-pub(crate) use self::inputs::{Sources, expect_fitting, rows};
+pub(crate) use self::inputs::{Sources, expect_fitting, refuse_for_floats, rows};
 pub(crate) use self::methods::{MethodArgs, baseline, fixed_rule, with_methods};
 pub(crate) use self::model::{Loaded, ModelArgs, file_hash};
 pub(crate) use self::networks::{Networks, flow_file, in_run};

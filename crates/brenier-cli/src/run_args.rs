@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 use brenier::calibration::FlowQuality;
 use brenier::data::Dataset;
 use brenier::runs::Outcome;
@@ -11,8 +11,8 @@ use clap::Args;
 
 use crate::data_args::DataArgs;
 use crate::engine_args::EngineArgs;
-use crate::output::{Format, print_data};
-use crate::progress::{RunProgress, StopKey};
+use crate::output::{Format, expect_writable, print_data};
+use crate::progress::{RunProgress, StopKey, Stopped};
 
 /// A run
 #[derive(Debug, Clone, Args)]
@@ -53,7 +53,7 @@ impl RunArgs {
         if self.resume && !begun {
             bail!("{} holds no run to go on with\nhint: leave out --resume", self.output.display());
         }
-        Ok(())
+        expect_writable(&self.output)
     }
 
     /// What the flags say about training on these data.
@@ -69,13 +69,11 @@ impl RunArgs {
     /// Prints how the run ended.
     pub(crate) fn report(&self, outcome: &Outcome) -> Result<()> {
         if self.format == Format::Json {
-            return print_data(&format!("{}\n", serde_json::to_string(outcome)?));
+            print_data(&format!("{}\n", serde_json::to_string(outcome)?))?;
+            return if outcome.file.is_some() { Ok(()) } else { Err(stopped(outcome)) };
         }
         let Some(file) = &outcome.file else {
-            return print_data(&format!(
-                "stopped after step {}\nhint: go on with the same command and --resume\n",
-                outcome.step
-            ));
+            return Err(stopped(outcome));
         };
         let mut text = format!("{}\n", self.output.join(file).display());
         let mut line = |name: &str, value: String| text.push_str(&format!("  {name:32} {value}\n"));
@@ -109,6 +107,12 @@ impl RunArgs {
         }
         print_data(&text)
     }
+}
+
+/// What is said to somebody who stopped a run.
+fn stopped(outcome: &Outcome) -> anyhow::Error {
+    let step = outcome.step;
+    anyhow!(Stopped(format!("stopped after step {step}\nhint: go on with the same command and --resume")))
 }
 
 /// What a calibration says of a flow, for people.

@@ -13,3 +13,4 @@ pub(crate) mod report;
 pub(crate) mod reproduce;
 pub(crate) mod shift;
 pub(crate) mod train;
+pub(crate) mod verify;

@@ -11,8 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use brenier::engine::EngineConfig;
 use brenier::runs::explain::{Outputs, Provenance};
 use brenier::{
-    Error, Inspection, OnnxPredictor, PredictorConfig, Preprocessing, Score, Sidecar, ValuePredictor,
-    fingerprint,
+    Inspection, ModelFile, OnnxPredictor, PredictorConfig, Preprocessing, Score, Sidecar, ValuePredictor,
 };
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArray4};
 use pyo3::prelude::*;
@@ -49,15 +48,12 @@ impl Source {
         })
     }
 
-    fn hash(&self) -> brenier::Result<String> {
-        match self {
-            Source::Bytes(bytes) => Ok(fingerprint(bytes)),
-            Source::File(path) => {
-                let read = std::fs::read(path);
-                let failed = |e: std::io::Error| Error::Read { path: path.clone(), source: Box::new(e) };
-                Ok(fingerprint(&read.map_err(failed)?))
-            }
-        }
+    fn hash(&self, config: &PredictorConfig) -> brenier::Result<String> {
+        let file = match self {
+            Source::Bytes(bytes) => ModelFile::from_bytes(bytes.to_vec()),
+            Source::File(path) => ModelFile::open(path)?,
+        };
+        Ok(file.hash_as(config, None))
     }
 }
 
@@ -337,7 +333,7 @@ fn onnx(py: Python, source: Source, options: &str, sidecar: Sidecar) -> Answer<M
         keep_final_activation: options.keep_final_activation,
         ..PredictorConfig::default()
     };
-    let hash = source.hash().or_raise(py)?;
+    let hash = source.hash(&config).or_raise(py)?;
     let (values, gradients) = (Mutex::new(None), Mutex::new(None));
     Ok(Model { kind: Kind::Onnx(Box::new(Onnx { source, config, sidecar, hash, values, gradients })) })
 }

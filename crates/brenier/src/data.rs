@@ -28,7 +28,7 @@ pub use crate::error::DataError;
 pub(crate) use coding::with_features as columns_with_features;
 pub use coding::{Column, ColumnKind, columns_of_features};
 pub use dataset::Dataset;
-pub use npy_rows::NpyRows;
+pub use npy_rows::{NpyRows, expect_honest_npy};
 pub use open::learn_columns;
 pub use options::{Color, Layout, Missing, OpenOptions, Part, Transform};
 pub use population::Population;

@@ -125,6 +125,53 @@ pub enum Error {
         /// The file that is there.
         path: PathBuf,
     },
+    /// A graph computes a value that no memory holds.
+    #[error(
+        "the model has a value of {bytes} bytes, and {most} are the most\nhint: export it with an open batch axis and \
+         smaller sizes"
+    )]
+    TooLarge {
+        /// Bytes of the value.
+        bytes: u64,
+        /// The most that are tried.
+        most: u64,
+    },
+    /// A setting is larger than it can usefully be.
+    #[error("{name} is {value}, and {most} is the most\nhint: results no longer change long before that")]
+    TooMany {
+        /// What.
+        name: &'static str,
+        /// The number that was asked for.
+        value: usize,
+        /// The largest that is accepted.
+        most: usize,
+    },
+    /// A folder does not say what its results were made from.
+    #[error(
+        "{} does not say what its results were made from: it has no {file}\nhint: give a folder that 'explain -o' has \
+         finished", folder.display()
+    )]
+    NoRecord {
+        /// The folder.
+        folder: PathBuf,
+        /// The file that would say so.
+        file: &'static str,
+    },
+    /// A path that was given ends elsewhere than at its input.
+    #[error(
+        "the path of input {example} does not end at it: feature {feature} is {found} at the end of the path, and \
+         {expected} in the input\nhint: give the inputs that the paths were made for, in the same order"
+    )]
+    OtherPath {
+        /// Which input.
+        example: usize,
+        /// The first feature that differs.
+        feature: usize,
+        /// Its value at the end of the path.
+        found: f64,
+        /// Its value in the input.
+        expected: f64,
+    },
     /// Another process writes into the same folder.
     #[error("another run is at work in {}\nhint: wait for it, or choose another folder", folder.display())]
     AtWork {

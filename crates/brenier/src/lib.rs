@@ -42,6 +42,7 @@ pub mod export;
 mod field;
 mod fingerprint;
 pub mod flow;
+mod lock;
 mod nearest;
 mod net;
 mod npy;
@@ -68,6 +69,7 @@ pub use error::{Error, Result};
 pub use evaluate::{neighbourhood_preservation, relative_attribution_error};
 pub use field::{FieldFn, StraightStarts, VelocityField};
 pub use fingerprint::{fingerprint, fingerprint_row};
+pub use lock::Lock;
 pub use nearest::nearest_name;
 pub use path::{
     BlurPath, Border, Chord, DdimPath, JoinedGraph, Line, NeighbourGraph, Path, PathEvidence, Polyline,
@@ -77,9 +79,9 @@ pub use path::{
     relative_field_error, sample, save_traces, sliced_wasserstein, solve, trace,
 };
 pub use predictor::{
-    BlockedNode, ChannelOrder, Inspection, InterfaceValue, LayerPredictor, LayerValues, Layout, Multipliers,
-    OnnxPredictor, PairPredictor, PredictorConfig, Preprocessing, Sidecar, SidecarColumn, ValueAndGradient,
-    ValuePredictor,
+    BlockedNode, ChannelOrder, Inspection, InterfaceValue, LayerPredictor, LayerValues, Layout, ModelFile,
+    Multipliers, OnnxPredictor, PairPredictor, PredictorConfig, Preprocessing, Sidecar, SidecarColumn,
+    ValueAndGradient, ValuePredictor, resampling,
 };
 pub use ranking::highest_first;
 pub use score::{Score, ScoreFn, Trees, ValueFn};

@@ -7,7 +7,9 @@
 //! `ndarray-npy` reads and writes whole arrays. A run over many inputs must not hold them all, so it needs to know
 //! where the rows begin and how long a row is. What a header declares is checked before anything is allocated.
 
-use std::io::{Read, Write};
+use std::fs::File;
+use std::io::{BufReader, Read, Write};
+use std::path::Path;
 
 use crate::whole_file::Failure;
 
@@ -26,6 +28,17 @@ pub(crate) struct Header {
     pub(crate) fortran_order: bool,
     /// The size of each axis; the first is the row.
     pub(crate) shape: Vec<usize>,
+}
+
+/// Refuses a `.npy` file that declares more than it holds, before anybody makes room for it.
+pub(crate) fn expect_honest(path: &Path) -> Result<(), Failure> {
+    let file = File::open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err("it is not an ordinary file".into());
+    }
+    let bytes = file.metadata()?.len();
+    let (header, start) = Header::read(&mut BufReader::new(file))?;
+    header.expect_within(bytes.saturating_sub(start))
 }
 
 impl Header {
@@ -53,6 +66,15 @@ impl Header {
         let text = String::from_utf8(text)?;
         let header = Header::parse(&text).ok_or_else(|| format!("its header is not understood: {text}"))?;
         Ok((header, (before + length) as u64))
+    }
+
+    /// Refuses an array that declares more bytes than there are behind its header.
+    pub(crate) fn expect_within(&self, bytes: u64) -> Result<(), Failure> {
+        let declared = (self.rows() as u64).checked_mul(self.row_bytes()? as u64);
+        match declared {
+            Some(declared) if declared <= bytes => Ok(()),
+            _ => Err(format!("it declares shape {:?}, but has {bytes} bytes of numbers", self.shape).into()),
+        }
     }
 
     fn parse(text: &str) -> Option<Header> {

@@ -32,6 +32,7 @@ pub(crate) struct RowReader {
 impl RowReader {
     /// The array of this name, or nothing where the archive has none.
     pub(crate) fn open(path: &Path, name: &str) -> std::result::Result<Option<RowReader>, Failure> {
+        expect_honest(path)?;
         let mut archive = open(path)?;
         let member = format!("{name}.npy");
         if !archive.file_names().any(|found| found == member) {
@@ -219,6 +220,29 @@ fn fill<W: Write + Seek>(
 
 fn open(path: &Path) -> std::result::Result<Archive, Failure> {
     Ok(ZipArchive::new(BufReader::new(File::open(path)?))?)
+}
+
+/// Unpacked bytes that nobody asks questions about.
+const HARMLESS: u64 = 1 << 30;
+/// Unpacked bytes for each packed one beyond which an archive is made to fill memory: numbers do not pack so well.
+const DENSEST: u64 = 100;
+
+/// Refuses an archive whose arrays declare more than they hold, or that unpacks to far more than it is, before anybody
+/// makes room for it.
+pub(crate) fn expect_honest(path: &Path) -> std::result::Result<(), Failure> {
+    let mut archive = open(path)?;
+    for place in 0..archive.len() {
+        let mut member = archive.by_index(place)?;
+        let (name, size, packed) = (member.name().to_string(), member.size(), member.compressed_size());
+        if size > HARMLESS.max(packed.saturating_mul(DENSEST)) {
+            return Err(format!("{name} would take {size} bytes unpacked, and has {packed}").into());
+        }
+        if name.ends_with(".npy") {
+            let (header, start) = Header::read(&mut member).map_err(|e| format!("{name}: {e}"))?;
+            header.expect_within(size.saturating_sub(start)).map_err(|e| format!("{name}: {e}"))?;
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The function being explained: any [`Score`], and above all a user's ONNX model.
 
 mod contrast;
+mod file;
 mod inspection;
 mod layer;
 mod logits;
@@ -14,6 +15,7 @@ mod tree_file;
 mod trees;
 mod values;
 
+pub use file::ModelFile;
 pub use inspection::{BlockedNode, Inspection, InterfaceValue};
 pub use layer::{LayerPredictor, LayerValues};
 pub(crate) use onnx::SCORES;
@@ -22,6 +24,7 @@ pub use outputs::Outputs;
 pub use pairs::{Multipliers, PairPredictor};
 pub(crate) use preprocessing::PREPARATION;
 pub use preprocessing::{ChannelOrder, Layout, Preprocessing};
+pub use resampling::resampling;
 pub use sidecar::{Sidecar, SidecarColumn};
 pub use values::ValuePredictor;
 

@@ -12,6 +12,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::lock::Lock;
 use crate::whole_file::{make_folder, write_whole};
 use crate::{Error, Result};
 
@@ -68,24 +69,30 @@ impl Store {
     /// Says what the parts in the folder are made from, by name: a model, data, settings. The first run writes it
     /// down; every other one must say the same, or the parts go where the store is [`Store::replacing`].
     ///
+    /// While the lock that is handed back lives, no other process can claim the folder.
+    ///
     /// # Errors
-    /// If the folder was claimed for something else, with the first thing that differs.
-    pub fn claim(&self, about: &BTreeMap<String, String>) -> Result<()> {
-        let Some(folder) = &self.folder else { return Ok(()) };
+    /// If the folder was claimed for something else, with the first thing that differs; if another process is at work
+    /// there.
+    pub fn claim(&self, about: &BTreeMap<String, String>) -> Result<Lock> {
+        let Some(folder) = &self.folder else { return Ok(Lock::default()) };
         let path = folder.join(CLAIM);
         let unwritable =
             |source: Box<dyn std::error::Error + Send + Sync>| Error::Write { path: path.clone(), source };
         if path.exists() {
+            let lock = Lock::on(&path, folder)?;
             match refuse_others(folder, &path, about) {
                 Err(Error::OtherParts { .. }) if self.replacing => {
                     std::fs::remove_dir_all(folder).map_err(|e| unwritable(e.into()))?;
                 }
-                answer => return answer,
+                answer => return answer.map(|()| lock),
             }
         }
         make_folder(folder)?;
-        write_whole(&path, &serde_json::to_vec_pretty(about).map_err(|e| unwritable(e.into()))?)
+        write_whole(&path, &serde_json::to_vec_pretty(about).map_err(|e| unwritable(e.into()))?)?;
+        Lock::on(&path, folder)
     }
+
     /// The part of this name: the one that was kept, if it has the same settings, or else a new one.
     ///
     /// # Errors

@@ -95,6 +95,19 @@ pub struct TrainConfig {
     pub engine: EngineConfig,
 }
 
+impl TrainConfig {
+    /// The same without what makes no difference to the result: how often it is written down, on how many workers and
+    /// from which place on the disk an engine runs. So a network says the same of its training on every machine.
+    pub(crate) fn lasting(&self) -> TrainConfig {
+        let mut config = self.clone();
+        config.checkpoint_every = 1;
+        config.keep_every = 0;
+        config.engine.workers = None;
+        config.engine.library = None;
+        config
+    }
+}
+
 impl Default for TrainConfig {
     fn default() -> Self {
         Self {

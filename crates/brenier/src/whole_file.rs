@@ -3,8 +3,8 @@
 //! A file is written beside its place under another name, flushed to the disk and renamed. Whenever the process is
 //! killed, what stands under the name is the old file, the new one, or nothing.
 
-use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::fs::{File, OpenOptions};
+use std::io::{BufWriter, ErrorKind, Write};
 use std::path::Path;
 
 use ndarray_npy::NpzWriter;
@@ -22,7 +22,7 @@ pub(crate) fn write_with(
     let mut temporary = path.as_os_str().to_owned();
     temporary.push(".new");
     let write = || -> std::result::Result<(), Failure> {
-        let mut file = BufWriter::new(File::create(&temporary)?);
+        let mut file = BufWriter::new(new_file(Path::new(&temporary))?);
         fill(&mut file)?;
         file.flush()?;
         file.get_ref().sync_all()?;
@@ -37,6 +37,18 @@ pub(crate) fn write_with(
         let _ = std::fs::remove_file(&temporary);
         Error::Write { path: path.to_owned(), source }
     })
+}
+
+/// A file that was not there: what an earlier process left under this name is removed, and a link is not followed.
+fn new_file(path: &Path) -> std::io::Result<File> {
+    let make = || OpenOptions::new().write(true).create_new(true).open(path);
+    match make() {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            std::fs::remove_file(path)?;
+            make()
+        }
+        made => made,
+    }
 }
 
 /// Writes bytes whole or not at all.

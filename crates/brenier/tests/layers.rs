@@ -14,6 +14,7 @@ const ORDER: &[&str] = &[
     "student",
     "fingerprint",
     "whole_file",
+    "lock",
     "store",
     "npy",
     "npz",

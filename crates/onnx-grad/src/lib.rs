@@ -37,7 +37,7 @@ pub use grad::{Obstacle, grad, grad_with, gradient_name, obstacles, seed_name};
 pub use graph::{Attribute, Dim, Graph, Model, NEWEST_OPSET, Node, OLDEST_OPSET, ValueInfo};
 pub use lower::lower;
 pub use options::GradOptions;
-pub use read::operators;
+pub use read::{DataFiles, operators};
 pub use rewrite::{resize_by_axes, rewrite};
 pub use step::{Gradients, Step, WeightGradient};
 pub use tensor::{DType, TensorData};

@@ -43,15 +43,26 @@ impl Model {
             path: path.to_path_buf(),
             reason: e.to_string(),
         })?;
-        let folder = path.parent().unwrap_or(Path::new("")).to_path_buf();
-        decode(bytes.into(), Some(folder))
+        Ok(Model::from_bytes_in(bytes, path.parent().unwrap_or(Path::new("")))?.0)
+    }
+
+    /// Reads a model whose data may lie in files of this folder, and says what those files held: by their locations
+    /// in the model, so that a fingerprint of the model can cover them.
+    pub fn from_bytes_in(bytes: impl Into<Bytes>, folder: &Path) -> Result<(Model, DataFiles)> {
+        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+        let reader = Reader { folder: Some(folder.to_path_buf()), files: Default::default() };
+        let model = decode(bytes.into(), &reader)?;
+        Ok((model, reader.files.into_inner()))
     }
 
     /// Reads a model that holds all its data.
     pub fn from_bytes(bytes: impl Into<Bytes>) -> Result<Model> {
-        decode(bytes.into(), None)
+        decode(bytes.into(), &Reader { folder: None, files: Default::default() })
     }
 }
+
+/// What the data files of a model held, by their locations in it.
+pub type DataFiles = BTreeMap<PathBuf, Bytes>;
 
 impl TensorData {
     /// Reads a single tensor (a `.pb` file), as ONNX's test suites store inputs and outputs.
@@ -70,7 +81,7 @@ impl TensorData {
     }
 }
 
-fn decode(bytes: Bytes, folder: Option<PathBuf>) -> Result<Model> {
+fn decode(bytes: Bytes, reader: &Reader) -> Result<Model> {
     if bytes.is_empty() {
         return Err(Error::NotOnnx { reason: "the file is empty".to_string() });
     }
@@ -90,7 +101,6 @@ fn decode(bytes: Bytes, folder: Option<PathBuf>) -> Result<Model> {
         .map(|import| (domain(import.domain.as_deref()), import.version.unwrap_or(1)))
         .filter(|(domain, _)| !domain.is_empty())
         .collect();
-    let reader = Reader { folder, files: Default::default() };
     let graph = reader.graph(graph, 0)?;
     let mut model = Model {
         graph,
@@ -107,7 +117,7 @@ fn decode(bytes: Bytes, folder: Option<PathBuf>) -> Result<Model> {
     let functions = proto
         .functions
         .iter()
-        .map(|f| functions::Function::read(&reader, f, opset))
+        .map(|f| functions::Function::read(reader, f, opset))
         .collect::<Result<Vec<_>>>()?;
     upgrade::upgrade(&mut model)?;
     functions::inline(&mut model.graph, &functions)?;
@@ -155,7 +165,7 @@ fn too_deep() -> Error {
 struct Reader {
     folder: Option<PathBuf>,
     /// Data files read so far: one file usually holds all tensors.
-    files: std::cell::RefCell<BTreeMap<PathBuf, Bytes>>,
+    files: std::cell::RefCell<DataFiles>,
 }
 
 impl Reader {
@@ -312,11 +322,11 @@ impl Reader {
         };
         let offset = number("offset")?.unwrap_or(0);
         let mut files = self.files.borrow_mut();
-        let file = match files.get(&path) {
+        let file = match files.get(location) {
             Some(file) => file.clone(),
             None => {
-                let file: Bytes = fs::read(&path).map_err(|e| refuse(&path, &e.to_string()))?.into();
-                files.insert(path.clone(), file.clone());
+                let file = read_inside(folder, &path).map_err(|reason| refuse(&path, &reason))?;
+                files.insert(location.to_path_buf(), file.clone());
                 file
             }
         };
@@ -335,6 +345,20 @@ impl Reader {
             )),
         }
     }
+}
+
+/// An ordinary file of a folder. A link that leads out of it is refused, and so is what is no file: a device has no end,
+/// and a pipe would wait for a writer.
+fn read_inside(folder: &Path, path: &Path) -> std::result::Result<Bytes, String> {
+    let found = |path: &Path| path.canonicalize().map_err(|e| e.to_string());
+    let (folder, path) = (found(folder)?, found(path)?);
+    if !path.starts_with(&folder) {
+        return Err("it is a link that leads out of the model's folder".to_string());
+    }
+    if !fs::metadata(&path).map_err(|e| e.to_string())?.is_file() {
+        return Err("it is not an ordinary file".to_string());
+    }
+    Ok(fs::read(&path).map_err(|e| e.to_string())?.into())
 }
 
 fn value_info(proto: &ValueInfoProto) -> Result<ValueInfo> {

@@ -81,7 +81,15 @@ impl AgainstArgs {
             ("the population of the inputs", &self.among),
             ("the contrast", &self.contrast),
         ];
-        given.into_iter().filter_map(|(name, value)| Some((name.to_string(), value.clone()?))).collect()
+        // Files enter by their rows, wherever they lie.
+        let said = |value: &String| match Path::new(value).exists() {
+            true => "a file".to_string(),
+            false => value.clone(),
+        };
+        given
+            .into_iter()
+            .filter_map(|(name, value)| Some((name.to_string(), said(value.as_ref()?))))
+            .collect()
     }
 }
 

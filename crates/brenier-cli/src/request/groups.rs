@@ -39,6 +39,7 @@ pub(crate) fn grouping(text: &str) -> Result<Grouping> {
 /// The group numbers of a file of integers.
 fn labels(file: &FilePath) -> Result<Vec<usize>> {
     use ndarray_npy::{ReadNpyError::WrongDescriptor, read_npy};
+    brenier::data::expect_honest_npy(file)?;
     let wide = match read_npy::<_, ArrayD<i64>>(file) {
         Err(WrongDescriptor(_)) => match read_npy::<_, ArrayD<i32>>(file) {
             Err(WrongDescriptor(_)) => read_npy::<_, ArrayD<u8>>(file).map(|array| array.mapv(i64::from)),

@@ -4,16 +4,18 @@ use std::ops::Range;
 use std::path::{Path as FilePath, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
-use brenier::data::{Column, Dataset, NpyRows, OpenOptions};
+use brenier::data::{Column, Dataset, NpyRows, OpenOptions, expect_honest_npy};
 use brenier::runs::explain::Inputs;
 use brenier::{Score, ValuePredictor};
 use ndarray::{Array2, ArrayD, Axis, concatenate, s};
 use ndarray_npy::{ReadNpyError, read_npy};
 
+use super::array_change::Change;
 use super::schema::tell_of_columns;
 
 /// An array of float32 or float64; nothing where the file holds other numbers.
 fn read_array(file: &FilePath) -> Result<Option<ArrayD<f64>>> {
+    expect_honest_npy(file)?;
     let wrong = |error: &ReadNpyError| matches!(error, ReadNpyError::WrongDescriptor(_));
     let array = match read_npy::<_, ArrayD<f64>>(file) {
         Err(error) if wrong(&error) => match read_npy::<_, ArrayD<f32>>(file) {
@@ -78,31 +80,34 @@ pub(crate) fn expect_fitting(data: &Dataset, predictor: &ValuePredictor) -> Resu
 
 /// The rows of an array of floats, flat; one example without its axis counts as a batch of one.
 pub(crate) fn rows(file: &FilePath, predictor: &ValuePredictor) -> Result<Array2<f64>> {
-    match floats(file, predictor)? {
+    match floats(file, &OpenOptions::default(), predictor)? {
         Some(rows) => Ok(rows),
         None => bail!("{} holds no floats\nhint: in NumPy, save x.astype('float32')", file.display()),
     }
 }
 
 /// The rows of an array of floats; nothing where the file holds other numbers.
-fn floats(file: &FilePath, predictor: &ValuePredictor) -> Result<Option<Array2<f64>>> {
+fn floats(file: &FilePath, options: &OpenOptions, predictor: &ValuePredictor) -> Result<Option<Array2<f64>>> {
     if let Some(rows) = NpyRows::open(file)? {
-        let rows = fitting(rows, predictor)?;
-        return Ok(Some(rows.rows(0..rows.len())?));
+        let (rows, change) = fitting(rows, options, predictor)?;
+        return Ok(Some(change.apply(rows.rows(0..change.limit(rows.len()))?)));
     }
     // Numbers in Fortran's order cannot be read row by row.
     let Some(mut array) = read_array(file)? else { return Ok(None) };
     let shape = Score::shape(predictor);
-    if array.shape() == shape {
+    if Change::of(array.shape(), options).is_ok_and(|change| change.shape() == shape) {
         array = array.insert_axis(Axis(0));
     }
-    if array.shape().get(1..) != Some(shape) {
-        return Err(misfit(file, array.shape().get(1..).unwrap_or_default(), shape));
+    let own = array.shape().get(1..).unwrap_or_default().to_vec();
+    let change = Change::of(&own, options)?.expecting(file, array.len_of(Axis(0)))?;
+    if array.ndim() == 0 || change.shape() != shape {
+        return Err(misfit(file, change.shape(), shape));
     }
     let flat = array
-        .to_shape((array.shape()[0], predictor.features()))
+        .to_shape((array.shape()[0], own.iter().product::<usize>()))
         .with_context(|| format!("cannot flatten {}", file.display()))?
         .to_owned();
+    let flat = change.apply(flat.slice(s![..change.limit(flat.nrows()), ..]).to_owned());
     if let Some(((row, feature), value)) = flat.indexed_iter().find(|(_, value)| !value.is_finite()) {
         bail!(
             "row {row} of {} is {value} at feature {feature}\nhint: remove the row, or fill in the value",
@@ -113,23 +118,37 @@ fn floats(file: &FilePath, predictor: &ValuePredictor) -> Result<Option<Array2<f
 }
 
 /// An array whose examples the model takes; one example without its axis counts as a batch of one.
-fn fitting(rows: NpyRows, predictor: &ValuePredictor) -> Result<NpyRows> {
+fn fitting(rows: NpyRows, options: &OpenOptions, predictor: &ValuePredictor) -> Result<(NpyRows, Change)> {
     let shape = Score::shape(predictor);
-    let rows = if rows.array_shape() == shape { rows.as_one_example() } else { rows };
-    if rows.shape() != shape {
-        return Err(misfit(rows.path(), rows.shape(), shape));
+    let single = Change::of(rows.array_shape(), options).is_ok_and(|change| change.shape() == shape);
+    let rows = if single { rows.as_one_example() } else { rows };
+    let change = Change::of(rows.shape(), options)?;
+    if change.shape() != shape {
+        return Err(misfit(rows.path(), change.shape(), shape));
     }
     if rows.is_empty() {
         bail!("{} holds no examples", rows.path().display());
     }
-    Ok(rows)
+    let change = change.expecting(rows.path(), rows.len())?;
+    Ok((rows, change))
+}
+
+/// Refuses flags that say nothing of arrays of floats, which have no columns, no colours and no parts.
+pub(crate) fn refuse_for_floats(files: &[PathBuf], flag: Option<&str>) -> Result<()> {
+    let Some(flag) = flag else { return Ok(()) };
+    for file in files.iter().filter(|file| is_array(file) && file.exists()) {
+        if NpyRows::open(file)?.is_some() {
+            bail!("{flag} makes no difference to {}, an array of floats\nhint: leave it out", file.display());
+        }
+    }
+    Ok(())
 }
 
 /// Files and folders of inputs, opened but not read into memory in full where they are arrays.
 pub(crate) struct Sources(Vec<Source>);
 
 enum Source {
-    Array(NpyRows),
+    Array(NpyRows, Change),
     /// An array that cannot be read in ranges.
     Held {
         file: String,
@@ -144,9 +163,10 @@ impl Source {
         if is_array(file)
             && let Some(rows) = NpyRows::open(file)?
         {
-            return Ok(Source::Array(fitting(rows, predictor)?));
+            let (rows, change) = fitting(rows, options, predictor)?;
+            return Ok(Source::Array(rows, change));
         }
-        let array = if is_array(file) { floats(file, predictor)? } else { None };
+        let array = if is_array(file) { floats(file, options, predictor)? } else { None };
         if let Some(rows) = array {
             return Ok(Source::Held { file: file.display().to_string(), rows });
         }
@@ -159,7 +179,7 @@ impl Source {
 
     fn len(&self) -> usize {
         match self {
-            Source::Array(rows) => rows.len(),
+            Source::Array(rows, change) => change.limit(rows.len()),
             Source::Held { rows, .. } => rows.nrows(),
             Source::Data(data) => data.len(),
         }
@@ -167,7 +187,7 @@ impl Source {
 
     fn rows(&self, range: Range<usize>) -> brenier::Result<Array2<f64>> {
         match self {
-            Source::Array(rows) => rows.rows(range),
+            Source::Array(rows, change) => Ok(change.apply(rows.rows(range)?)),
             Source::Held { rows, .. } => Ok(rows.slice(s![range, ..]).to_owned()),
             Source::Data(data) => data.rows_f64(&range.collect::<Vec<_>>()),
         }
@@ -175,7 +195,7 @@ impl Source {
 
     fn name(&self, row: usize) -> String {
         match self {
-            Source::Array(rows) => format!("{}#{row}", rows.path().display()),
+            Source::Array(rows, _) => format!("{}#{row}", rows.path().display()),
             Source::Held { file, .. } => format!("{file}#{row}"),
             Source::Data(data) => data.name(row),
         }

@@ -133,11 +133,18 @@ impl MethodArgs {
             ("--solver-tolerance", Setting::SolverTolerance, self.solver_tolerance.is_some()),
             ("--inversion-steps", Setting::InversionSteps, self.inversion_steps.is_some()),
             ("--background", Setting::Data, self.background.is_some()),
+            ("--rule", Setting::Rule, self.rule.is_some()),
+            ("--tolerance", Setting::Rule, self.tolerance.is_some()),
+            ("--steps", Setting::Steps, self.steps.is_some()),
             ("--flow", Setting::Flow, !self.flow.is_empty()),
             ("--traces", Setting::Flow, traced),
         ];
         for (option, setting, given) in given {
-            let used = |method: &Method| method.spec().uses(setting);
+            // A rule has steps, too.
+            let used = |method: &Method| {
+                let spec = method.spec();
+                spec.uses(setting) || setting == Setting::Steps && spec.uses(Setting::Rule)
+            };
             if given && !elsewhere.contains(&setting) && !methods.iter().any(used) {
                 bail!(
                     "{option} makes no difference to {}\nhint: leave it out, or choose another method",
@@ -158,21 +165,26 @@ impl MethodArgs {
         self.background.as_deref()
     }
 
+    /// The file of baselines, where one is given.
+    pub(crate) fn baseline_file(&self) -> Option<PathBuf> {
+        self.baseline.as_ref().filter(|name| baseline(name) == Some(Baseline::Given)).map(PathBuf::from)
+    }
+
+    /// Takes data and baselines from elsewhere, where a place is given.
+    pub(crate) fn take_files(&mut self, background: Option<PathBuf>, baseline: Option<PathBuf>) {
+        self.background = background.or(self.background.take());
+        self.baseline = baseline.map(|file| file.to_string_lossy().into_owned()).or(self.baseline.take());
+    }
+
     /// Whether data of the model's kind are given.
     pub(crate) fn has_background(&self) -> bool {
         self.background.is_some()
     }
 
-    /// The data and baselines that are given, as they were typed.
-    pub(crate) fn data_in_words(&self) -> Option<String> {
-        let given: Vec<String> = [
-            self.background.as_ref().map(|path| format!("data {}", path.display())),
-            self.baseline.as_ref().map(|name| format!("baseline {name}")),
-        ]
-        .into_iter()
-        .flatten()
-        .collect();
-        (!given.is_empty()).then(|| given.join(", "))
+    /// The kind of baseline that was named; a file enters by its rows.
+    pub(crate) fn baseline_in_words(&self) -> Option<String> {
+        let name = self.baseline.as_deref()?;
+        Some(if baseline(name) == Some(Baseline::Given) { "given" } else { name }.to_string())
     }
 
     /// `--tolerance` is what a user says; `--rule` and `--steps` are for those who know.

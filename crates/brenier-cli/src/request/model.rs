@@ -4,13 +4,14 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 use brenier::data::{Column, OpenOptions, columns_of_features};
-use brenier::{OnnxPredictor, PredictorConfig, Preprocessing, Score, Sidecar, ValuePredictor, fingerprint};
+use brenier::{
+    ModelFile, OnnxPredictor, PredictorConfig, Preprocessing, Score, Sidecar, ValuePredictor, fingerprint,
+};
 use clap::Args;
 use serde::de::DeserializeOwned;
 
 use super::inputs::input_shape;
 use super::methods::MethodArgs;
-use super::networks::in_run;
 use super::preprocessing::PreprocessingArgs;
 use crate::engine_args::EngineArgs;
 
@@ -111,20 +112,17 @@ impl ModelArgs {
 }
 
 impl ModelArgs {
-    /// What results depend on besides inputs, targets and methods, by name.
+    /// What results depend on besides inputs, targets and methods, by name. Files enter by their contents.
     pub(crate) fn made_from(&self, model: &Loaded, settings: &MethodArgs) -> Result<Vec<(String, String)>> {
         let engine = model.values().engine();
         let mut facts = vec![
-            ("the model's fingerprint".to_string(), file_hash(&self.model)?),
+            ("the model's fingerprint".to_string(), model.file_hash().to_string()),
             ("the engine".to_string(), format!("{} {}", engine.name(), engine.version())),
             ("the explained output".to_string(), self.output_in_words()),
             ("the preprocessing".to_string(), self.preprocessing_in_words()?),
         ];
-        for (number, flow) in settings.flow.iter().enumerate() {
-            let flow = in_run(flow.clone());
-            facts.push((format!("the fingerprint of flow {}", number + 1), file_hash(&flow)?));
-        }
-        facts.extend(settings.data_in_words().map(|words| ("the background".to_string(), words)));
+        facts.extend(self.input_shape.as_ref().map(|s| ("the input shape".to_string(), format!("{s:?}"))));
+        facts.extend(settings.baseline_in_words().map(|words| ("the baseline".to_string(), words)));
         Ok(facts)
     }
 }
@@ -136,7 +134,15 @@ pub(crate) fn file_hash(file: &Path) -> Result<String> {
 }
 
 /// A model that was loaded.
-pub(crate) enum Loaded {
+pub(crate) struct Loaded {
+    kind: Kind,
+    /// The fingerprint of its file with external data.
+    file_hash: String,
+    /// The fingerprint of the scores.
+    hash: String,
+}
+
+enum Kind {
     WithGradients(Box<OnnxPredictor>),
     ValuesOnly(Box<ValuePredictor>),
 }
@@ -144,6 +150,16 @@ pub(crate) enum Loaded {
 impl Loaded {
     /// Loads the model; for its values only where nothing asks for more, so that any model will do.
     pub(crate) fn load(args: &ModelArgs, engine: &EngineArgs, needs_gradients: bool) -> Result<Loaded> {
+        Loaded::load_with(args, engine, needs_gradients, |_| Ok(None))
+    }
+
+    /// The same, with every score minus that of the class that `contrast` names, where it names one.
+    pub(crate) fn load_with(
+        args: &ModelArgs,
+        engine: &EngineArgs,
+        needs_gradients: bool,
+        contrast: impl FnOnce(&ValuePredictor) -> Result<Option<usize>>,
+    ) -> Result<Loaded> {
         let config = PredictorConfig {
             engine: engine.config(),
             output: args.output_name.clone(),
@@ -152,22 +168,33 @@ impl Loaded {
             keep_final_activation: args.keep_softmax,
             ..PredictorConfig::default()
         };
-        if let Some(trees) = ValuePredictor::load_trees(&args.model, &config)? {
-            return Ok(Loaded::ValuesOnly(Box::new(trees)));
-        }
-        Ok(if needs_gradients {
-            Loaded::WithGradients(Box::new(OnnxPredictor::load(&args.model, &config)?))
-        } else {
-            Loaded::ValuesOnly(Box::new(ValuePredictor::load(&args.model, &config)?))
-        })
+        let file = ModelFile::open(&args.model)?;
+        let kind = match ValuePredictor::trees_of(file.bytes(), &config)? {
+            Some(trees) => Kind::ValuesOnly(Box::new(trees)),
+            None if needs_gradients => {
+                Kind::WithGradients(Box::new(OnnxPredictor::new(file.model()?, &config)?))
+            }
+            None => Kind::ValuesOnly(Box::new(ValuePredictor::of_file(&file, &config)?)),
+        };
+        let class = contrast(kind.values())?;
+        let kind = match (kind, class) {
+            (Kind::WithGradients(model), Some(class)) => {
+                Kind::WithGradients(Box::new(model.with_contrast(class)?))
+            }
+            (Kind::ValuesOnly(model), Some(class)) => Kind::ValuesOnly(Box::new(model.with_contrast(class)?)),
+            (kind, None) => kind,
+        };
+        Ok(Loaded { kind, file_hash: file.hash().to_string(), hash: file.hash_as(&config, class) })
     }
 
-    /// The same model with every score minus that of one class.
-    pub(crate) fn with_contrast(self, class: usize) -> Result<Loaded> {
-        Ok(match self {
-            Loaded::WithGradients(model) => Loaded::WithGradients(Box::new(model.with_contrast(class)?)),
-            Loaded::ValuesOnly(model) => Loaded::ValuesOnly(Box::new(model.with_contrast(class)?)),
-        })
+    /// The fingerprint of its file, with external data.
+    pub(crate) fn file_hash(&self) -> &str {
+        &self.file_hash
+    }
+
+    /// The fingerprint of the scores that are explained: the file, and all that is decided beside it.
+    pub(crate) fn hash(&self) -> &str {
+        &self.hash
     }
 
     /// How the columns of its table were coded, where the model says, or what its features are called.
@@ -179,25 +206,31 @@ impl Loaded {
 
     /// The model for its values.
     pub(crate) fn values(&self) -> &ValuePredictor {
-        match self {
-            Loaded::WithGradients(model) => model.values_only(),
-            Loaded::ValuesOnly(model) => model,
-        }
+        self.kind.values()
     }
 
     /// The model with its gradients, where it was loaded with them.
     pub(crate) fn with_gradients(&self) -> Option<&OnnxPredictor> {
-        match self {
-            Loaded::WithGradients(model) => Some(model),
-            Loaded::ValuesOnly(_) => None,
+        match &self.kind {
+            Kind::WithGradients(model) => Some(model),
+            Kind::ValuesOnly(_) => None,
         }
     }
 
     /// The model as methods see it.
     pub(crate) fn score(&self) -> &dyn Score {
+        match &self.kind {
+            Kind::WithGradients(model) => model.as_ref(),
+            Kind::ValuesOnly(model) => model.as_ref(),
+        }
+    }
+}
+
+impl Kind {
+    fn values(&self) -> &ValuePredictor {
         match self {
-            Loaded::WithGradients(model) => model.as_ref(),
-            Loaded::ValuesOnly(model) => model.as_ref(),
+            Kind::WithGradients(model) => model.values_only(),
+            Kind::ValuesOnly(model) => model,
         }
     }
 }

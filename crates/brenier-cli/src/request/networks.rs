@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
 
 use anyhow::{Result, bail};
+use brenier::ModelFile;
 use brenier::flow::{FlowMetadata, NoisePredictor, Objective, OnnxFlow};
-use onnx_grad::Model;
 
 use crate::engine_args::EngineArgs;
 
@@ -31,8 +31,15 @@ pub(crate) fn flow_file(given: &Path) -> Result<PathBuf> {
     Ok(file)
 }
 
+/// A network with its file and the fingerprint of what was loaded.
+pub(crate) struct Given {
+    pub(super) file: PathBuf,
+    pub(super) network: Network,
+    pub(super) hash: String,
+}
+
 /// Networks on their way.
-pub(crate) struct Networks(JoinHandle<Result<Vec<(PathBuf, Network)>>>);
+pub(crate) struct Networks(JoinHandle<Result<Vec<Given>>>);
 
 impl Networks {
     /// Begins to load these files.
@@ -42,19 +49,20 @@ impl Networks {
             let mut networks = Vec::with_capacity(files.len());
             for file in files {
                 let file = in_run(file);
-                let model = Model::load(&file)?;
+                let read = ModelFile::open(&file)?;
+                let (model, hash) = (read.model()?.clone(), read.hash().to_string());
                 let network = match FlowMetadata::of(&model)?.objective {
                     Some(Objective::Ddpm) => Network::Diffusion(NoisePredictor::new(model, &config)?),
                     _ => Network::Flow(OnnxFlow::new(model, &config)?),
                 };
-                networks.push((file, network));
+                networks.push(Given { file, network, hash });
             }
             Ok(networks)
         }))
     }
 
     /// Waits for them.
-    pub(super) fn loaded(self) -> Result<Vec<(PathBuf, Network)>> {
+    pub(super) fn loaded(self) -> Result<Vec<Given>> {
         self.0.join().unwrap_or_else(|panic| resume_unwind(panic))
     }
 }

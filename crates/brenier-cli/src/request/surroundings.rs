@@ -12,7 +12,7 @@ use ndarray::{Array2, ArrayView2};
 
 use super::inputs;
 use super::methods::{MethodArgs, baseline};
-use super::networks::{Network, Networks};
+use super::networks::{Given, Network, Networks};
 
 /// What methods need besides the model, as it was read.
 pub(crate) struct Surroundings {
@@ -20,6 +20,8 @@ pub(crate) struct Surroundings {
     baselines: Option<Array2<f64>>,
     pub(crate) flows: Vec<OnnxFlow>,
     diffusion: Option<NoisePredictor>,
+    /// The fingerprints of flows and diffusion models, in the order in which they were given.
+    hashes: Vec<String>,
 }
 
 impl Surroundings {
@@ -48,9 +50,10 @@ impl Surroundings {
             }
             _ => None,
         };
-        let mut flows = Vec::new();
+        let (mut flows, mut hashes) = (Vec::new(), Vec::new());
         let mut diffusion = None;
-        for (file, network) in networks.loaded()? {
+        for Given { file, network, hash } in networks.loaded()? {
+            hashes.push(hash);
             let shape = match network {
                 Network::Diffusion(_) if diffusion.is_some() => {
                     bail!("{} is a second diffusion model\nhint: give one", file.display())
@@ -75,7 +78,23 @@ impl Surroundings {
                 );
             }
         }
-        Ok(Surroundings { background, baselines, flows, diffusion })
+        Ok(Surroundings { background, baselines, flows, diffusion, hashes })
+    }
+
+    /// The fingerprints of the networks that were given, with commas between.
+    pub(crate) fn network_hashes(&self) -> Option<String> {
+        (!self.hashes.is_empty()).then(|| self.hashes.join(","))
+    }
+
+    /// What results depend on here, by name and by content.
+    pub(crate) fn made_from(&self) -> Vec<(String, String)> {
+        let name = |number: usize| format!("the fingerprint of flow {}", number + 1);
+        let flows = self.hashes.iter().enumerate().map(|(i, hash)| (name(i), hash.clone()));
+        let background = self
+            .background
+            .as_ref()
+            .map(|data| ("the fingerprint of the background".to_string(), data.fingerprint()));
+        flows.chain(background).collect()
     }
 
     /// What methods need for all inputs.

@@ -1,8 +1,8 @@
 //! `brenier calibrate FLOW DATA`: what is ordinary for a flow, kept in its file.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 use brenier::VelocityField;
 use brenier::calibrate::{CalibrateConfig, calibrate, save_calibrated};
 use brenier::calibration::Calibration;
@@ -12,8 +12,8 @@ use clap::Args;
 
 use crate::data_args::DataArgs;
 use crate::engine_args::EngineArgs;
-use crate::output::{Format, print_data};
-use crate::progress::{RunProgress, StopKey};
+use crate::output::{Format, expect_writable, print_data};
+use crate::progress::{RunProgress, StopKey, Stopped};
 use crate::request::flow_file;
 use crate::run_args::calibration_lines;
 
@@ -65,6 +65,10 @@ pub(crate) fn run(args: &Calibrate) -> Result<()> {
             flow.shape()
         );
     }
+    let output = args.output.as_ref().unwrap_or(&file);
+    expect_writable(
+        output.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new(".")),
+    )?;
     let config = CalibrateConfig { rows: args.rows, seed: args.seed, ..CalibrateConfig::default() };
     let mut progress = RunProgress::new(StopKey::listen()?);
     let found = calibrate(&flow, &held_out, &trained_on, &config, &mut |done, total| {
@@ -72,9 +76,11 @@ pub(crate) fn run(args: &Calibrate) -> Result<()> {
         progress.go_on()
     })?;
     let Some(calibration) = found else {
-        bail!("stopped: the flow is as it was\nhint: start again, with fewer --rows if it takes too long");
+        return Err(anyhow!(Stopped(
+            "stopped: the flow is as it was\nhint: start again, with fewer --rows if it takes too long"
+                .to_string()
+        )));
     };
-    let output = args.output.as_ref().unwrap_or(&file);
     save_calibrated(&flow, calibration.clone(), output)?;
     print(args, output, &calibration)
 }

@@ -5,7 +5,7 @@ mod metrics;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, anyhow, bail};
 use brenier::Store;
 use brenier::attribute::Method;
 use brenier::data::{DataError, OpenOptions};
@@ -17,9 +17,11 @@ use ndarray::{Array2, ArrayD, Axis};
 use self::metrics::{MetricArgs, with_metrics};
 use crate::data_args::{DataArgs, DataPart};
 use crate::engine_args::EngineArgs;
-use crate::output::{print_data, print_progress};
-use crate::progress::{RunProgress, StopKey};
-use crate::request::{Loaded, MethodArgs, ModelArgs, Networks, Sources, Surroundings, targets};
+use crate::output::{expect_writable, print_data, print_progress};
+use crate::progress::{RunProgress, StopKey, Stopped};
+use crate::request::{
+    Loaded, MethodArgs, ModelArgs, Networks, Sources, Surroundings, refuse_for_floats, targets,
+};
 use crate::verbs::report::SHOWN;
 
 /// Methods by metrics, for a model and data of your own
@@ -44,9 +46,9 @@ pub(crate) struct Evaluate {
     methods: Vec<String>,
     #[command(flatten)]
     metrics: MetricArgs,
-    /// How many examples, drawn by the seed; all where there are fewer
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 200)]
-    examples: usize,
+    /// How many examples, drawn by the seed; 200 where not given, all where there are fewer
+    #[arg(short = 'n', long, value_name = "N")]
+    examples: Option<usize>,
     /// What to explain: 'predicted', a class index, or one for each example (0,2,1)
     #[arg(long, default_value = "predicted")]
     target: String,
@@ -69,6 +71,9 @@ pub(crate) struct Evaluate {
     #[command(flatten)]
     engine: EngineArgs,
 }
+
+/// Examples where their number is not given.
+const EXAMPLES: usize = 200;
 
 /// How a table of methods by metrics is printed
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -108,6 +113,7 @@ fn evaluate(args: &Evaluate, part: DataPart) -> Result<()> {
     let elsewhere = args.metrics.uses();
     let methods = args.settings.methods(&names, false, &elsewhere)?;
     let needs_gradients = methods.iter().any(Method::needs_gradients);
+    refuse_for_floats(&args.data, args.data_args.not_for_floats().or(args.part.map(|_| "--part")))?;
     let options = OpenOptions { part: part.into(), ..args.data_args.options() };
     let networks = Networks::load(&args.settings.flow, &args.engine);
     let model = Loaded::load(&args.model.for_inputs(&args.data, &options)?, &args.engine, needs_gradients)?;
@@ -117,10 +123,16 @@ fn evaluate(args: &Evaluate, part: DataPart) -> Result<()> {
     methods.iter().try_for_each(|method| method.spec().fits(model.score()))?;
     let options = args.model.bind(&model, options, args.settings.background())?;
     let sources = Sources::open(&args.data, &options, model.values())?;
-    if args.examples == 0 {
+    if args.examples == Some(0) {
         bail!("-n is 0\nhint: 200 examples give intervals that tell methods apart");
     }
-    let chosen = draw_examples(sources.len(), args.examples, args.settings.seed);
+    if let Some(asked) = args.examples.filter(|asked| *asked > sources.len()) {
+        print_progress(&format!(
+            "notice: -n asks for {asked} examples, but there are {}: all are taken",
+            sources.len()
+        ));
+    }
+    let chosen = draw_examples(sources.len(), args.examples.unwrap_or(EXAMPLES), args.settings.seed);
     let inputs = sources.some(&chosen)?;
     let targets = args.targets(&model, sources.len(), &inputs, &chosen)?;
     let surroundings =
@@ -146,11 +158,13 @@ fn evaluate(args: &Evaluate, part: DataPart) -> Result<()> {
         Some(folder) => Store::in_folder(folder.join("parts")),
         None => Store::nowhere(),
     };
+    if let Some(folder) = &args.output {
+        expect_writable(folder)?;
+    }
     let mut progress = RunProgress::new(StopKey::listen()?);
-    let table =
-        evaluation.run(&methods, &store, &args.model.made_from(&model, &args.settings)?, &mut |done| {
-            progress.evaluated(done)
-        })?;
+    let mut made_from = args.model.made_from(&model, &args.settings)?;
+    made_from.extend(surroundings.made_from());
+    let table = evaluation.run(&methods, &store, &made_from, &mut |done| progress.evaluated(done))?;
     let Some(table) = table else { return stopped(args.output.as_deref()) };
     if let Some(folder) = &args.output {
         write_files(args, folder, &table)?;
@@ -201,6 +215,7 @@ impl Evaluate {
 
 /// What is known to decide, of the rows that were chosen.
 fn mask(file: &Path, [rows, features]: [usize; 2], chosen: &[usize]) -> Result<Array2<bool>> {
+    brenier::data::expect_honest_npy(file)?;
     let found: ArrayD<bool> = ndarray_npy::read_npy(file)
         .with_context(|| format!("cannot read {} as an array of booleans", file.display()))?;
     let shape = found.shape().to_vec();
@@ -247,15 +262,14 @@ fn write_files(args: &Evaluate, folder: &Path, table: &MetricTable) -> Result<()
 
 /// What is said to somebody who stopped the run.
 fn stopped(folder: Option<&Path>) -> Result<()> {
-    match folder {
-        Some(folder) => bail!(
+    Err(anyhow!(Stopped(match folder {
+        Some(folder) => format!(
             "stopped before the table was finished\nhint: what is done is in {}; the same command goes on",
             folder.join("parts").display()
         ),
-        None => bail!(
-            "stopped before the table was finished, and nothing is kept\nhint: with -o DIR a run can be continued"
-        ),
-    }
+        None => "stopped before the table was finished, and nothing is kept\nhint: with -o DIR a run can be continued"
+            .to_string(),
+    })))
 }
 
 impl RunProgress {

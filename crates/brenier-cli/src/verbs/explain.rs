@@ -2,9 +2,11 @@
 
 mod page;
 mod paths;
+pub(crate) mod record;
 mod table;
 mod work;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
@@ -16,13 +18,14 @@ use brenier::runs::explain::{Provenance, Question, Way};
 use clap::Args;
 
 use self::paths::given_paths;
+use self::record::Record;
 use self::work::Work;
 use crate::data_args::{DataArgs, DataPart};
 use crate::engine_args::EngineArgs;
-use crate::output::{Format, print_data, print_progress};
+use crate::output::{Format, expect_writable, print_data, print_progress};
 use crate::request::{
-    AgainstArgs, Direction, Loaded, MethodArgs, ModelArgs, Networks, Parts, Sources, Surroundings, file_hash,
-    in_run, several_targets, targets, with_methods,
+    AgainstArgs, Direction, Loaded, MethodArgs, ModelArgs, Networks, Parts, Sources, Surroundings,
+    refuse_for_floats, several_targets, targets, with_methods,
 };
 use crate::verbs::report::SHOWN;
 
@@ -85,9 +88,9 @@ pub(crate) struct Explain {
     /// How the summary is printed
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
-    /// Which part of data that come in two is explained
-    #[arg(long, value_enum, default_value = "train")]
-    part: DataPart,
+    /// Which part of data that come in two is explained; train where not given
+    #[arg(long, value_enum)]
+    part: Option<DataPart>,
     #[command(flatten)]
     data_args: DataArgs,
     #[command(flatten)]
@@ -97,7 +100,54 @@ pub(crate) struct Explain {
 /// Explanations that are printed one by one although they are in files too.
 const LINES: usize = 24;
 
-pub(crate) fn run(args: &Explain) -> Result<()> {
+/// What a command asks: everything is loaded, nothing is explained yet.
+pub(crate) struct Asked<'a> {
+    pub(crate) question: Question<'a>,
+    pub(crate) ways: Vec<Way<'a>>,
+    /// What results depend on besides inputs, targets and methods, by name.
+    pub(crate) made_from: Vec<(String, String)>,
+    inputs: &'a Sources,
+    classes: &'a [String],
+}
+
+/// Explains; `words` are what was typed, which is kept with the results so that they can be verified.
+pub(crate) fn run(args: &Explain, words: &[OsString]) -> Result<()> {
+    ask(args, |asked| {
+        let Asked { question, ways, made_from, inputs, classes } = asked;
+        let mut work = Work::new(args, &question, made_from)?.with_columns(inputs.columns());
+        let folders: Vec<(String, PathBuf)> = ways
+            .iter()
+            .zip(args.method_names())
+            .filter_map(|(_, name)| Some((name.clone(), args.folder(&name, ways.len())?)))
+            .collect();
+        // What would be refused is refused before the first method has run.
+        for (way, (_, folder)) in ways.iter().zip(&folders) {
+            work.check(way, folder)?;
+        }
+        if let Some(folder) = &args.output {
+            expect_writable(folder)?;
+        }
+        for (i, way) in ways.iter().enumerate() {
+            work.explain(way, folders.get(i).map(|(_, folder)| folder.as_path()))?;
+        }
+        let printed = work.printed(classes)?;
+        if let Some(folder) = &args.output {
+            Record::new(words)?.save(folder)?;
+            let report = Report {
+                features: inputs.features(),
+                columns: inputs.columns(),
+                classes: classes.to_vec(),
+                ..Report::default()
+            };
+            let about = (&question.provenance, report);
+            page::draw(args, folder, &folders, inputs.len(), question.score, about)?;
+        }
+        print_data(&printed)
+    })
+}
+
+/// Loads all that a command names, and hands on what it asks.
+pub(crate) fn ask<T>(args: &Explain, then: impl FnOnce(Asked) -> Result<T>) -> Result<T> {
     let against = &args.against;
     let (names, settings) = asked_for(args);
     let elsewhere: &[Setting] = if against.against.is_some() { &[Setting::Data] } else { &[] };
@@ -109,7 +159,9 @@ pub(crate) fn run(args: &Explain) -> Result<()> {
             names.join(", ")
         );
     }
-    let options = OpenOptions { part: args.part.into(), ..args.data_args.options() };
+    refuse_for_floats(&args.inputs, args.data_args.not_for_floats().or(args.part.map(|_| "--part")))?;
+    let part = args.part.unwrap_or(DataPart::Train).into();
+    let options = OpenOptions { part, ..args.data_args.options() };
     let needs_gradients = args.path.is_some() || methods.iter().any(Method::needs_gradients);
     let networks = Networks::load(&args.settings.flow, &args.engine);
     let model = load(args, &options, needs_gradients)?;
@@ -149,14 +201,9 @@ pub(crate) fn run(args: &Explain) -> Result<()> {
         targets,
         context: surroundings.context(model.with_gradients()),
         stills: shown,
-        provenance: provenance(args, &model)?,
+        provenance: provenance(&model, &surroundings),
         comparison: comparison.as_ref(),
     };
-    let mut work = Work::new(args, &question, &model)?.with_columns(inputs.columns());
-    let folders: Vec<(String, PathBuf)> = methods
-        .iter()
-        .filter_map(|method| Some((method.name(), folder(args, &method.name(), methods.len())?)))
-        .collect();
     let given =
         methods.iter().map(|method| given_paths(args, method, inputs.len())).collect::<Result<Vec<_>>>()?;
     let ways: Vec<Way> = methods
@@ -164,25 +211,23 @@ pub(crate) fn run(args: &Explain) -> Result<()> {
         .zip(&given)
         .map(|(method, given)| given.as_ref().map_or(Way::Method(method), |given| given.way()))
         .collect();
-    // What would be refused is refused before the first method has run.
-    for (way, (_, folder)) in ways.iter().zip(&folders) {
-        work.check(way, folder)?;
+    let made_from = made_from(args, &model, &surroundings)?;
+    then(Asked { question, ways, made_from, inputs: &inputs, classes: &classes })
+}
+
+impl Explain {
+    /// The methods that were asked for, by their names in folders.
+    fn method_names(&self) -> Vec<String> {
+        let (names, settings) = asked_for(self);
+        let elsewhere = [Setting::Data];
+        let methods = settings.methods(&names, self.traces.is_some(), &elsewhere).unwrap_or_default();
+        methods.iter().map(Method::name).collect()
     }
-    for (i, way) in ways.iter().enumerate() {
-        work.explain(way, folders.get(i).map(|(_, folder)| folder.as_path()))?;
+
+    /// One method writes into the folder itself, several into a folder each.
+    fn folder(&self, name: &str, methods: usize) -> Option<PathBuf> {
+        self.output.as_ref().map(|folder| if methods == 1 { folder.clone() } else { folder.join(name) })
     }
-    let printed = work.printed(&classes)?;
-    if let Some(folder) = &args.output {
-        let report = Report {
-            features: inputs.features(),
-            columns: inputs.columns(),
-            classes: classes.clone(),
-            ..Report::default()
-        };
-        let about = (&question.provenance, report);
-        page::draw(args, folder, &folders, inputs.len(), question.score, about)?;
-    }
-    print_data(&printed)
 }
 
 /// The methods by name, and their settings.
@@ -205,15 +250,13 @@ fn asked_for(args: &Explain) -> (Vec<String>, MethodArgs) {
 /// The model, with the contrast that was asked for.
 fn load(args: &Explain, options: &OpenOptions, needs_gradients: bool) -> Result<Loaded> {
     let model_args = args.model.for_inputs(&args.inputs, options)?;
-    if !args.against.has_contrast() {
-        return Loaded::load(&model_args, &args.engine, needs_gradients);
-    }
-    let model = Loaded::load(&model_args, &args.engine, needs_gradients)?;
-    let classes = args.model.class_names(model.values())?;
-    match args.against.contrast(model.values().outputs(), &classes)? {
-        Some(class) => model.with_contrast(class),
-        None => Ok(model),
-    }
+    Loaded::load_with(&model_args, &args.engine, needs_gradients, |model| {
+        if !args.against.has_contrast() {
+            return Ok(None);
+        }
+        let classes = args.model.class_names(model)?;
+        args.against.contrast(model.outputs(), &classes)
+    })
 }
 
 /// A row of zeros is hardly ever what the rows of a table should be compared with.
@@ -235,19 +278,20 @@ fn tell_of_zeros(args: &Explain, methods: &[Method], inputs: &Sources) {
     }
 }
 
-/// One method writes into the folder itself, several into a folder each.
-fn folder(args: &Explain, name: &str, methods: usize) -> Option<PathBuf> {
-    args.output.as_ref().map(|folder| if methods == 1 { folder.clone() } else { folder.join(name) })
+/// What results depend on besides inputs, targets and methods, by name.
+fn made_from(args: &Explain, model: &Loaded, surroundings: &Surroundings) -> Result<Vec<(String, String)>> {
+    let mut facts = args.model.made_from(model, &args.settings)?;
+    facts.extend(surroundings.made_from());
+    facts.extend(args.against.in_words());
+    Ok(facts)
 }
 
 /// What the results are made from.
-fn provenance(args: &Explain, model: &Loaded) -> Result<Provenance> {
+fn provenance(model: &Loaded, surroundings: &Surroundings) -> Provenance {
     let engine = model.values().engine();
-    let flows =
-        args.settings.flow.iter().map(|file| file_hash(&in_run(file.clone()))).collect::<Result<Vec<_>>>()?;
-    Ok(Provenance {
+    Provenance {
         engine: Some(format!("{} {}", engine.name(), engine.version())),
-        model: Some(file_hash(&args.model.model)?),
-        flows: (!flows.is_empty()).then(|| flows.join(",")),
-    })
+        model: Some(model.hash().to_string()),
+        flows: surroundings.network_hashes(),
+    }
 }

@@ -18,7 +18,7 @@ use crate::data_args::{DataArgs, DataPart};
 use crate::engine_args::EngineArgs;
 use crate::output::{Format, print_data, print_progress};
 use crate::progress::{Gauge, PATIENCE};
-use crate::request::{Loaded, ModelArgs, expect_fitting, file_hash, one_target, tell_of_columns};
+use crate::request::{Loaded, ModelArgs, expect_fitting, one_target, tell_of_columns};
 
 /// Why the mean score differs between two populations
 #[derive(Debug, Args)]
@@ -102,7 +102,7 @@ pub(crate) fn run(args: &ShiftVerb) -> Result<()> {
     let report = ShiftReport {
         version: env!("CARGO_PKG_VERSION").to_string(),
         model: args.model.model.display().to_string(),
-        model_hash: file_hash(&args.model.model)?,
+        model_hash: model.hash().to_string(),
         engine: format!("{} {}", engine.name(), engine.version()),
         target_name: classes.get(target).cloned(),
         columns: from.rows().columns().to_vec(),

@@ -149,6 +149,7 @@ impl Method {
             let path = registry::find(Method::specs(), name.strip_suffix(SUFFIX)?)?;
             Method::specs().find(|spec| spec.name.strip_suffix(SUFFIX) == Some(path.name))
         });
+        settings.check()?;
         match found {
             Some(spec) => Ok((spec.build)(settings)),
             None => Err(Error::UnknownMethod {

@@ -1,6 +1,7 @@
 //! What is common to the settings of many methods.
 
 use super::{Absence, Allocation, Baseline, Grouping, LrpRule, Rule};
+use crate::error::{Error, Result};
 
 /// What is common to the settings of many methods. What is not given is each method's own default.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -37,7 +38,36 @@ pub struct Settings {
     pub seed: u64,
 }
 
+/// Steps and nodes at the most: rules have converged long before.
+const MOST_STEPS: usize = 1_000_000;
+/// Draws, neighbours and the like at the most.
+const MOST_DRAWS: usize = 100_000_000;
+
 impl Settings {
+    /// Refuses numbers that would fill memory and change nothing.
+    pub(super) fn check(&self) -> Result<()> {
+        let nodes = self.rule.and_then(|rule| match rule {
+            Rule::Adaptive { .. } => None,
+            Rule::GaussLegendre { nodes } => Some(nodes),
+            Rule::Left { steps }
+            | Rule::Right { steps }
+            | Rule::Midpoint { steps }
+            | Rule::Trapezoid { steps }
+            | Rule::Simpson { steps } => Some(steps),
+        });
+        let given = [
+            ("the number of steps", nodes, MOST_STEPS),
+            ("the number of steps", self.steps, MOST_STEPS),
+            ("the number of inversion steps", self.inversion_steps, MOST_STEPS),
+            ("the number of samples", self.samples, MOST_DRAWS),
+            ("the number of neighbours", self.neighbours, MOST_DRAWS),
+        ];
+        match given.into_iter().find(|(_, value, most)| value.is_some_and(|value| value > *most)) {
+            Some((name, Some(value), most)) => Err(Error::TooMany { name, value, most }),
+            _ => Ok(()),
+        }
+    }
+
     /// The path integral with the rule that is given.
     pub(super) fn path_integral(&self) -> Allocation {
         self.rule.map_or_else(Allocation::default, |rule| Allocation::PathIntegral { rule })

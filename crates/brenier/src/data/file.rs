@@ -9,14 +9,24 @@ use flate2::read::MultiGzDecoder;
 use super::{DataError, Dataset, OpenOptions};
 use crate::error::{Error, Result};
 
+/// Unpacked bytes that nobody asks questions about.
+const HARMLESS: u64 = 1 << 30;
+/// Unpacked bytes for each packed one beyond which a file is made to fill memory: data do not pack so well.
+const DENSEST: u64 = 100;
+
 /// The whole file, unpacked if it begins as gzip does.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>> {
     let bytes = fs::read(path).map_err(cannot_read(path))?;
     if !bytes.starts_with(&[0x1f, 0x8b]) {
         return Ok(bytes);
     }
+    let most = HARMLESS.max((bytes.len() as u64).saturating_mul(DENSEST));
     let mut unpacked = Vec::new();
-    MultiGzDecoder::new(bytes.as_slice()).read_to_end(&mut unpacked).map_err(cannot_read(path))?;
+    let unpack = MultiGzDecoder::new(bytes.as_slice()).take(most + 1).read_to_end(&mut unpacked);
+    if unpack.map_err(cannot_read(path))? as u64 > most {
+        let reason = format!("it would take more than {most} bytes unpacked, and has {}", bytes.len());
+        return Err(cannot_read(path)(reason));
+    }
     Ok(unpacked)
 }
 

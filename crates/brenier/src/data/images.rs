@@ -20,6 +20,13 @@ const EXTENSIONS: [&str; 7] = ["png", "jpg", "jpeg", "pgm", "ppm", "pnm", "pbm"]
 /// Files decoded at once: enough to keep the cores busy, few enough to hold in memory at full size.
 const AT_ONCE: usize = 64;
 
+/// Pixels that an image may have: larger ones are read by no model.
+pub(crate) const MOST_PIXELS: u64 = 1 << 28;
+/// Bytes of pixels for each byte of a file, beyond which it is made to fill memory.
+const DENSEST: u64 = 4096;
+/// Bytes of pixels that any file may have.
+const LITTLE: u64 = 1 << 20;
+
 /// Whether a file is an image by its name.
 pub(crate) fn is_image(path: &Path) -> bool {
     EXTENSIONS.contains(&file::extension(path).as_str())
@@ -243,6 +250,13 @@ pub(crate) fn decode_file(path: &Path) -> Result<DynamicImage> {
 pub(crate) fn decode(bytes: &[u8], place: &str) -> Result<DynamicImage> {
     let read = || -> image::ImageResult<DynamicImage> {
         let mut decoder = ImageReader::new(Cursor::new(bytes)).with_guessed_format()?.into_decoder()?;
+        let (width, height) = decoder.dimensions();
+        let (pixels, room) = (u64::from(width) * u64::from(height), decoder.total_bytes());
+        // A picture of one colour packs best, by about a thousand.
+        if pixels > MOST_PIXELS || room > LITTLE + DENSEST * bytes.len() as u64 {
+            let reason = format!("it declares {width}x{height} pixels in {} bytes", bytes.len());
+            return Err(image::ImageError::IoError(std::io::Error::other(reason)));
+        }
         let orientation = decoder.orientation()?;
         let mut image = DynamicImage::from_decoder(decoder)?;
         image.apply_orientation(orientation);
@@ -295,6 +309,14 @@ fn apply(image: DynamicImage, step: Transform, place: &str) -> Result<DynamicIma
     match step {
         Transform::Resize { height, width } => {
             positive(height.min(width))?;
+            if (height as u64).saturating_mul(width as u64) > MOST_PIXELS {
+                return Err(Error::Setting {
+                    name: "the size to resize to",
+                    value: format!("{height}x{width}"),
+                    needs: "an image may have 268 million pixels",
+                    hint: "give height and width in pixels, such as 224x224",
+                });
+            }
             Ok(image.resize_exact(width as u32, height as u32, FilterType::Triangle))
         }
         Transform::ResizeShorter { side } => {

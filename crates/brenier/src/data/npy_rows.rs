@@ -26,6 +26,14 @@ pub struct NpyRows {
     single: bool,
 }
 
+/// Refuses a `.npy` file that declares more than it holds, before anybody makes room for it.
+///
+/// # Errors
+/// If it is no such file, or does so.
+pub fn expect_honest_npy(path: &Path) -> Result<()> {
+    crate::npy::expect_honest(path).map_err(|source| Error::Read { path: path.to_owned(), source })
+}
+
 impl NpyRows {
     /// Opens a file of floats; nothing where it holds other numbers or lies in Fortran's order.
     ///
@@ -36,13 +44,10 @@ impl NpyRows {
             let file = File::open(path)?;
             let bytes = file.metadata()?.len();
             let (header, start) = Header::read(&mut BufReader::new(file))?;
+            header.expect_within(bytes.saturating_sub(start))?;
             let fortran = header.fortran_order && header.shape.len() > 1;
             if fortran || !matches!(header.descr.as_str(), "<f4" | "<f8") {
                 return Ok(None);
-            }
-            let declared = (header.rows() as u64).checked_mul(header.row_bytes()? as u64);
-            if declared.is_none_or(|declared| declared > bytes.saturating_sub(start)) {
-                return Err(format!("it declares shape {:?}, but has {bytes} bytes", header.shape).into());
             }
             Ok(Some(NpyRows { path: path.to_owned(), header, start, single: false }))
         };

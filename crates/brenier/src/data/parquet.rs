@@ -24,6 +24,11 @@ use crate::error::{Error, Result};
 /// Images decoded at once.
 const AT_ONCE: usize = 64;
 
+/// Cells that any file may have.
+const MOST_CELLS: usize = 100_000_000;
+/// Cells for each byte of a file beyond which it is made to fill memory.
+const DENSEST: usize = 100;
+
 /// Reads a Parquet file.
 pub(crate) fn open(path: &Path, options: &OpenOptions) -> Result<Dataset> {
     let handle = File::open(path).map_err(file::cannot_read(path))?;
@@ -50,6 +55,12 @@ fn read_table(path: &Path, reader: &SerializedFileReader<File>, options: &OpenOp
     let metadata = reader.metadata();
     let schema = metadata.file_metadata().schema_descr_ptr();
     let rows = usize::try_from(metadata.file_metadata().num_rows()).unwrap_or(0);
+    let cells = rows.saturating_mul(schema.num_columns());
+    let bytes = std::fs::metadata(path).map_or(0, |about| about.len());
+    if cells > MOST_CELLS.max((bytes as usize).saturating_mul(DENSEST)) {
+        let reason = format!("it declares {rows} rows of {} columns in {bytes} bytes", schema.num_columns());
+        return Err(file::cannot_read(path)(reason));
+    }
     let described: Vec<_> = schema.columns().to_vec();
     let mut columns = Vec::new();
     for (index, described) in described.iter().enumerate() {

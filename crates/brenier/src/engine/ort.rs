@@ -26,7 +26,7 @@ pub use self::provider::Provider;
 /// [ONNX Runtime](https://onnxruntime.ai), 32- and 64-bit floats, on the CPU or through an execution provider.
 ///
 /// The shared library is, in this order: the path given; `ORT_DYLIB_PATH`; the one inside the Python package
-/// `onnxruntime` of `$VIRTUAL_ENV`, of `.venv`, or of the `python3` on the path. It is loaded once per
+/// `onnxruntime` of `$VIRTUAL_ENV`, or of the `python3` on the path. It is loaded once per
 /// process. A provider that is not available is an error, never a silent fall back to the CPU.
 #[derive(Debug)]
 pub struct OnnxRuntime {

@@ -9,6 +9,7 @@
 use onnx_grad::shapes::Facts;
 use onnx_grad::{Cost, Dim, GradOptions, Graph, Node, WeightGradient, fuse};
 
+use super::possible::expect_possible;
 use crate::error::Result;
 
 /// What the weights of a graph are.
@@ -57,7 +58,11 @@ impl Plan {
     }
 
     /// How many rows of `graph` are computed at once. Its batch is the first axis of its first input.
+    ///
+    /// # Errors
+    /// If a value of the graph is larger than any machine's memory.
     pub fn rows(&self, graph: &Graph) -> Result<usize> {
+        expect_possible(graph)?;
         let batch = graph.inputs.first().and_then(|i| i.shape.as_ref()).and_then(|s| s.first());
         if let Some(Dim::Known(rows)) = batch {
             // Exported for a fixed batch.

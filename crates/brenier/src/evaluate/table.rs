@@ -145,7 +145,7 @@ impl Evaluation<'_> {
         watch: &mut dyn FnMut(Done) -> ControlFlow<()>,
     ) -> Result<Option<MetricTable>> {
         self.check(methods)?;
-        store.claim(&self.claim(made_from))?;
+        let _lock = store.claim(&self.claim(made_from))?;
         let count = self.inputs.nrows();
         let chunks: Vec<Range<usize>> =
             (0..count).step_by(CHUNK).map(|first| first..(first + CHUNK).min(count)).collect();
@@ -221,6 +221,10 @@ impl Evaluation<'_> {
         bytes.extend(self.truth.iter().flatten().map(|true_| u8::from(*true_)));
         about.insert("the count of examples".to_string(), self.inputs.nrows().to_string());
         about.insert("the fingerprint of inputs and targets".to_string(), fingerprint(&bytes));
+        if let Some(baselines) = &self.context.baselines {
+            let bytes: Vec<u8> = baselines.iter().flat_map(|value| value.to_le_bytes()).collect();
+            about.insert("the fingerprint of the baselines".to_string(), fingerprint(&bytes));
+        }
         about.insert("the version".to_string(), env!("CARGO_PKG_VERSION").to_string());
         about
     }

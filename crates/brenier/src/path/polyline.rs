@@ -64,6 +64,7 @@ impl Polyline {
 
     /// Reads the points from an npy file: f64 or f32, first axis the point; further axes are flattened.
     pub fn read(file: &FilePath) -> Result<Self> {
+        crate::npy::expect_honest(file).map_err(|source| Error::Read { path: file.to_owned(), source })?;
         let points = match ndarray_npy::read_npy::<_, ArrayD<f64>>(file) {
             Ok(points) => points,
             Err(ndarray_npy::ReadNpyError::WrongDescriptor(_)) => {

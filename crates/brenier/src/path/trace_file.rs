@@ -73,6 +73,7 @@ pub(crate) fn join_traces(parts: &[PathBuf], into: &FilePath) -> Result<()> {
 pub fn load_traces(file: &FilePath) -> Result<Vec<Trace>> {
     let unreadable =
         |source: Box<dyn std::error::Error + Send + Sync>| Error::Read { path: file.to_owned(), source };
+    npz::expect_honest(file).map_err(unreadable)?;
     let mut npz = NpzReader::new(File::open(file).map_err(|e| unreadable(e.into()))?)
         .map_err(|e| unreadable(e.into()))?;
     let offsets: Array1<u64> = npz.by_name("offsets").map_err(|e| unreadable(e.into()))?;

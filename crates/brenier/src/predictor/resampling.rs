@@ -10,7 +10,7 @@
 use ndarray::Array2;
 
 /// The matrix `[out, in]` that resizes an axis.
-pub(super) fn resampling(from: usize, to: usize) -> Array2<f64> {
+pub fn resampling(from: usize, to: usize) -> Array2<f64> {
     let ratio = from as f64 / to as f64;
     let reach = ratio.max(1.0);
     let mut matrix = Array2::from_shape_fn((to, from), |(k, j)| {

@@ -15,6 +15,7 @@ use ndarray::{Array1, Array2, ArrayD, ArrayView1, ArrayView2, ArrayViewD, Axis, 
 use onnx_grad::{DType, Dim, Model, ValueInfo, operators};
 
 use super::contrast::check_class;
+use super::file::ModelFile;
 use super::onnx::{PredictorConfig, floats, prepare, row_shape};
 use super::tree_file::{self, TreeFile};
 use super::trees::{TREES, TreeModel};
@@ -117,6 +118,14 @@ impl ValuePredictor {
         let input = ValueInfo::new(input, DType::F64, &[Dim::symbol("N"), Dim::Known(shape[0] as i64)]);
         let runner = Runner::Trees(Box::new(trees));
         Ok(Some(ValuePredictor { input, shape, outputs, notices, metadata, runner, contrast: None }))
+    }
+
+    /// Takes a file that was read already.
+    ///
+    /// # Errors
+    /// As [`ValuePredictor::load`].
+    pub fn of_file(file: &ModelFile, config: &PredictorConfig) -> Result<ValuePredictor> {
+        ValuePredictor::read(file.bytes(), || file.model().cloned(), config)
     }
 
     /// Takes the bytes of an ONNX file that holds all its data.

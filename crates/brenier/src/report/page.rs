@@ -11,6 +11,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ndarray::ArrayView1;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 use super::by_column::ByColumn;
 use super::heat_map::{credit_scales, shown_range};
@@ -180,6 +181,7 @@ impl Report {
         let fill = |half: &str| {
             half.replace("{{style}}", STYLE)
                 .replace("{{script}}", SCRIPT)
+                .replace("{{policy}}", &policy())
                 .replace("{{title}}", &escaped(&self.title))
         };
         let (before, after) = TEMPLATE.split_once("{{data}}").unwrap_or((TEMPLATE, ""));
@@ -190,6 +192,16 @@ impl Report {
     pub fn save(&self, path: &Path) -> Result<()> {
         write_whole(path, self.html()?.as_bytes())
     }
+}
+
+/// What a browser may do for this page: run its own script, use its own style, and show pictures that are in it.
+fn policy() -> String {
+    // What stands between the tags, line ends included.
+    let hash = STANDARD.encode(Sha256::digest(format!("\n{SCRIPT}\n")));
+    format!(
+        "default-src 'none'; script-src 'sha256-{hash}'; style-src 'unsafe-inline'; img-src data: blob:; \
+         base-uri 'none'; form-action 'none'"
+    )
 }
 
 fn page_method((explanation, frames): &(Explanation, Option<Frames>), scale: f64) -> Result<PageMethod> {

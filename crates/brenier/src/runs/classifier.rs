@@ -5,13 +5,13 @@ use std::path::Path;
 use onnx_grad::Model;
 use serde::{Deserialize, Serialize};
 
+use super::generator::model_fingerprint;
 use super::objective::{Goal, ObjectiveSpec};
 use super::{Event, Outcome, Watch, files};
 use crate::classify::{Augment, Classification, ClassifierConfig, accuracy};
 use crate::data::{Dataset, Scaling, ScalingConfig};
 use crate::error::Result;
 use crate::train::{TrainConfig, fit};
-use crate::whole_file::make_folder;
 
 /// The objective of a classifier.
 pub(super) static SPEC: ObjectiveSpec = ObjectiveSpec {
@@ -52,16 +52,21 @@ pub fn train_classifier(
     held_out.require_labels()?;
     let seed = run.training.seed;
     let task = Classification::new(data.clone(), run.augment, run.smoothing, seed)?;
-    make_folder(folder)?;
+    let made_from = [
+        ("fingerprint of the data", data.fingerprint()),
+        ("fingerprint of the held-out data", held_out.fingerprint()),
+        ("fingerprint of the network", start.as_ref().map(model_fingerprint).unwrap_or_default()),
+    ];
     let network = run.network.clone().unwrap_or_else(|| ClassifierConfig::for_shape(data.shape()));
     let mut model = match start {
         Some(model) => model,
         None => network.build(&Scaling::fit(data, &run.scaling)?, data.classes().len(), seed)?,
     };
+    let lasting = ClassifierRun { training: run.training.lasting(), ..run.clone() };
     let entries = [
         ("brenier.objective", serde_json::to_string(SPEC.name)),
         ("brenier.classes", serde_json::to_string(data.classes())),
-        ("brenier.training", serde_json::to_string(run)),
+        ("brenier.training", serde_json::to_string(&lasting)),
         ("brenier.data", serde_json::to_string(&data.fingerprint())),
     ];
     for (key, value) in entries {
@@ -70,7 +75,7 @@ pub fn train_classifier(
         }
     }
     files::write_columns(&mut model, data);
-    files::claim(folder, run)?;
+    let _lock = files::claim(folder, run, &made_from)?;
     let steps = run.training.steps;
     let mut watch_lines = |p: &crate::train::Progress| watch(Event::Training(*p, steps));
     let trained = fit(&model, &task, &run.training, Some(folder), &mut watch_lines)?;

@@ -18,6 +18,7 @@ mod inputs;
 mod pace;
 mod part;
 mod targets;
+mod verify;
 mod way;
 
 use std::ops::ControlFlow;
@@ -28,6 +29,7 @@ pub use folder::{Done, Finished, Folder};
 pub use inputs::Inputs;
 pub use part::{Part, Provenance};
 pub use targets::Targets;
+pub use verify::{Changed, Difference, Verification, verify};
 pub use way::Way;
 
 use self::pace::Pace;

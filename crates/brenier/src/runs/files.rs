@@ -6,13 +6,14 @@ use std::path::Path;
 use ndarray::ArrayView2;
 use onnx_grad::Model;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::data::Dataset;
 use crate::error::{Error, Result};
+use crate::lock::Lock;
 use crate::report::{Chart, Mark, Scale, Series, image_grid};
 use crate::train::Progress;
-use crate::whole_file::write_whole;
+use crate::whole_file::{Failure, make_folder, write_whole};
 
 pub(super) fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
     let text = serde_json::to_string_pretty(value)
@@ -20,31 +21,50 @@ pub(super) fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
     write_whole(path, format!("{text}\n").as_bytes())
 }
 
-/// Writes what a run was asked for to `run.json`. Refuses a folder with a run to go on with that was asked for something else,
-/// and names it; what trainings compare themselves is left to them.
-pub(super) fn claim(folder: &Path, run: &impl Serialize) -> Result<()> {
+/// What a run may change when it goes on.
+const FREE: [&str; 6] =
+    ["half_weights", "calibration_rows", "checkpoint_every", "keep_every", "workers", "library"];
+/// What a run was made from, in `run.json`.
+const MADE_FROM: &str = "made_from";
+
+/// Writes what a run was asked for, and what it is made from, to `run.json`, and keeps other processes out. Where there is
+/// a run already, it must have been asked for the same: otherwise the first thing that differs is named, and nothing is
+/// changed.
+pub(super) fn claim(folder: &Path, run: &impl Serialize, made_from: &[(&str, String)]) -> Result<Lock> {
     let path = folder.join("run.json");
-    let asked =
+    let mut asked =
         serde_json::to_value(run).map_err(|e| Error::Write { path: path.clone(), source: e.into() })?;
-    let kept = std::fs::read(&path).ok().and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok());
-    if let (true, Some(Value::Object(kept)), Value::Object(asked)) =
-        (folder.join("checkpoint.npz").exists(), &kept, &asked)
-    {
-        let differs =
-            |name: &&String| !["training", "half_weights", "calibration_rows"].contains(&name.as_str());
-        for name in asked.keys().filter(differs) {
-            let (was, is) = (kept.get(name).unwrap_or(&Value::Null), &asked[name]);
-            if was != is {
-                return Err(Error::OtherParts {
-                    folder: folder.to_owned(),
-                    what: format!("the {}", name.replace('_', " ")),
-                    kept: was.to_string(),
-                    asked: is.to_string(),
-                });
-            }
-        }
+    asked[MADE_FROM] = made_from.iter().map(|(name, hash)| (name.to_string(), json!(hash))).collect();
+    if !path.exists() {
+        make_folder(folder)?;
+        write_json(&path, &asked)?;
+        return Lock::on(&path, folder);
     }
-    write_json(&path, &asked)
+    let unreadable = |source: Failure| Error::Read { path: path.clone(), source };
+    let bytes = std::fs::read(&path).map_err(|e| unreadable(e.into()))?;
+    let kept: Value = serde_json::from_slice(&bytes).map_err(|e| unreadable(e.into()))?;
+    if let Some((what, was, is)) = difference("", &kept, &asked) {
+        let (folder, what) = (folder.to_owned(), format!("the {what}"));
+        return Err(Error::OtherParts { folder, what, kept: was.to_string(), asked: is.to_string() });
+    }
+    Lock::on(&path, folder)
+}
+
+/// The first entry in which two runs differ, with both values. What they are made from comes first: it changes the rest.
+fn difference(name: &str, kept: &Value, asked: &Value) -> Option<(String, Value, Value)> {
+    // Choices are told whole, settings one by one.
+    let inside = ["", "training", "training engine", "network"].contains(&name);
+    let (Value::Object(before), Value::Object(now), true) = (kept, asked, inside) else {
+        return (kept != asked).then(|| (name.to_string(), kept.clone(), asked.clone()));
+    };
+    let mut keys: Vec<&String> = before.keys().chain(now.keys()).collect();
+    keys.sort_by_key(|key| (key.as_str() != MADE_FROM, key.to_string()));
+    keys.dedup();
+    keys.into_iter().filter(|key| !FREE.contains(&key.as_str())).find_map(|key| {
+        let (was, is) = (before.get(key).unwrap_or(&Value::Null), now.get(key).unwrap_or(&Value::Null));
+        let own = if key == MADE_FROM { String::new() } else { key.replace('_', " ") };
+        difference(format!("{name} {own}").trim(), was, is)
+    })
 }
 
 /// Writes into a model how the columns of a table were coded, so that other rows can be coded alike.

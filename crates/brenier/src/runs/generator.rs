@@ -20,7 +20,6 @@ use crate::flow::{CoupledPairs, Coupling, FlowMetadata, Objective, OnnxFlow, Pai
 use crate::net::NetworkConfig;
 use crate::path::Quality;
 use crate::train::{TrainConfig, Trained, fit, mean_loss};
-use crate::whole_file::make_folder;
 
 /// The distribution at time 0, as it is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
@@ -113,7 +112,12 @@ pub fn train_generator(
 ) -> Result<Generated> {
     data.require_rows(run.training.batch.max(1), "a batch")?;
     held_out.require_rows(4, "measuring the result on held-out data")?;
-    make_folder(folder)?;
+    let made_from = [
+        ("fingerprint of the data", data.fingerprint()),
+        ("fingerprint of the held-out data", held_out.fingerprint()),
+        ("fingerprint of the reference", reference.map(Dataset::fingerprint).unwrap_or_default()),
+        ("fingerprint of the network", start.as_ref().map(model_fingerprint).unwrap_or_default()),
+    ];
     let scaling = Scaling::fit(data, &run.scaling)?;
     let (seed, spec) = (run.training.seed, generator(run.objective));
     let network = run.network.clone().unwrap_or_else(|| NetworkConfig::for_shape(data.shape()));
@@ -124,7 +128,8 @@ pub fn train_generator(
     let name = match (run.reference, reference) {
         (ReferenceKind::StandardNormal, _) => "standard-normal".to_string(),
         (ReferenceKind::Uniform, _) => "uniform".to_string(),
-        (ReferenceKind::Data, Some(rows)) => rows.origin().to_string(),
+        // Where it lies on this machine is nobody's business.
+        (ReferenceKind::Data, Some(rows)) => file_name(rows.origin()),
         (ReferenceKind::Data, None) => return Err(no_reference()),
     };
     let old = FlowMetadata::of(&model)?;
@@ -134,7 +139,7 @@ pub fn train_generator(
         objective: Some(run.objective),
         level: spec.level,
         network: if start.is_none() { Some(network) } else { old.network },
-        training: serde_json::to_value(&run.training).ok(),
+        training: serde_json::to_value(run.training.lasting()).ok(),
         seed: Some(seed),
         data: Some(data.fingerprint()),
         reference: Some(name),
@@ -146,7 +151,7 @@ pub fn train_generator(
     }
     .write(&mut model)?;
     files::write_columns(&mut model, data);
-    files::claim(folder, run)?;
+    let _lock = files::claim(folder, run, &made_from)?;
     let rows = ScaledRows::new(data.clone(), scaling.clone())?;
     let others = reference.map(|r| ScaledRows::new(r.clone(), scaling.clone())).transpose()?;
     let source = source(run.reference, others.as_ref())?;
@@ -303,6 +308,16 @@ pub(super) fn source<'a>(kind: ReferenceKind, rows: Option<&'a ScaledRows>) -> R
         (ReferenceKind::Data, Some(rows)) => Ok(Source::Rows(rows)),
         (ReferenceKind::Data, None) => Err(no_reference()),
     }
+}
+
+/// The fingerprint of a network.
+pub(super) fn model_fingerprint(model: &Model) -> String {
+    crate::fingerprint(&model.to_bytes())
+}
+
+/// The last part of a path.
+fn file_name(path: &str) -> String {
+    Path::new(path).file_name().map_or_else(|| path.to_string(), |name| name.to_string_lossy().into_owned())
 }
 
 fn no_reference() -> Error {

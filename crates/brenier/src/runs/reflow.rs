@@ -12,7 +12,7 @@ use ndarray_npy::NpzReader;
 use onnx_grad::Model;
 use serde::{Deserialize, Serialize};
 
-use super::generator::{CALIBRATION_ROWS, End, finish, references, source, train_on};
+use super::generator::{CALIBRATION_ROWS, End, finish, model_fingerprint, references, source, train_on};
 use super::{Event, Generated, Outcome, ReferenceKind, Watch, files};
 use crate::VelocityField;
 use crate::data::Dataset;
@@ -83,8 +83,14 @@ pub fn reflow(
             hint: "5000 generated and 5000 inverted pairs are a good beginning",
         });
     }
+    let made_from = [
+        ("fingerprint of the flow", model_fingerprint(flow.model())),
+        ("fingerprint of the data", data.fingerprint()),
+        ("fingerprint of the held-out data", held_out.fingerprint()),
+        ("fingerprint of the reference", reference.map(Dataset::fingerprint).unwrap_or_default()),
+    ];
+    let _lock = files::claim(folder, run, &made_from)?;
     make_folder(&folder.join("pairs"))?;
-    files::claim(folder, run)?;
     let scaling =
         flow.metadata().scaling.clone().map_or_else(|| crate::data::Scaling::identity(flow.shape()), Ok)?;
     let others = reference.map(|r| ScaledRows::new(r.clone(), scaling.clone())).transpose()?;
@@ -135,7 +141,7 @@ fn next_level(flow: &OnnxFlow, run: &ReflowRun) -> Result<Model> {
         shape: Some(flow.shape().to_vec()),
         objective: Some(Objective::Flow),
         level: Some(old.level.unwrap_or(1) + 1),
-        training: serde_json::to_value(run).ok(),
+        training: serde_json::to_value(ReflowRun { training: run.training.lasting(), ..run.clone() }).ok(),
         seed: Some(run.training.seed),
         coupling: Some("the ends of the previous level's trajectories".to_string()),
         calibration: None,

@@ -80,13 +80,7 @@ impl Run {
     /// The folder of a training with these settings; made where it is missing.
     pub(super) fn open(folder: &Path, config: &TrainConfig, network: String) -> Result<Run> {
         make_folder(folder)?;
-        // How results are reported and on how many workers may change between sessions.
-        let mut essential = config.clone();
-        essential.checkpoint_every = 1;
-        essential.keep_every = 0;
-        essential.engine.workers = None;
-        essential.engine.library = None;
-        let settings = serde_json::to_string(&essential)
+        let settings = serde_json::to_string(&config.lasting())
             .map_err(|e| Error::Write { path: folder.to_owned(), source: e.into() })?;
         Ok(Run { folder: folder.to_owned(), settings, network, metrics: None })
     }

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow};
 use brenier::data::Column;
 use brenier::report::ExplanationReader;
 use brenier::runs::explain::{Finished, Folder, Question, Way};
@@ -12,12 +12,11 @@ use brenier::{Certificate, Explanation};
 use super::{Explain, LINES, table};
 use crate::output::Format;
 use crate::output::print_progress;
-use crate::progress::{Gauge, PATIENCE, StopKey};
-use crate::request::Loaded;
+use crate::progress::{Gauge, PATIENCE, StopKey, Stopped};
 
-pub(super) struct Work<'a> {
+pub(super) struct Work<'a, 'q> {
     args: &'a Explain,
-    question: &'a Question<'a>,
+    question: &'a Question<'q>,
     made_from: Vec<(String, String)>,
     stop: StopKey,
     summaries: Vec<table::Summary>,
@@ -28,16 +27,19 @@ pub(super) struct Work<'a> {
     credit: Vec<String>,
 }
 
-impl<'a> Work<'a> {
-    pub(super) fn new(args: &'a Explain, question: &'a Question<'a>, model: &Loaded) -> Result<Work<'a>> {
-        let mut made_from = args.model.made_from(model, &args.settings)?;
-        made_from.extend(args.against.in_words());
+impl<'a, 'q> Work<'a, 'q> {
+    /// `made_from` says by name what results depend on besides inputs, targets and methods.
+    pub(super) fn new(
+        args: &'a Explain,
+        question: &'a Question<'q>,
+        made_from: Vec<(String, String)>,
+    ) -> Result<Work<'a, 'q>> {
         let (summaries, json, columns, credit) = Default::default();
         Ok(Work { args, question, made_from, stop: StopKey::listen()?, summaries, json, columns, credit })
     }
 
     /// The same, for rows of a table with these columns.
-    pub(super) fn with_columns(self, columns: Vec<Column>) -> Work<'a> {
+    pub(super) fn with_columns(self, columns: Vec<Column>) -> Work<'a, 'q> {
         Work { columns, ..self }
     }
 
@@ -87,11 +89,11 @@ impl<'a> Work<'a> {
                     took(done.certificates, done.inputs)
                 })?;
                 if finished == Finished::Stopped {
-                    bail!(
+                    return Err(anyhow!(Stopped(format!(
                         "stopped before all inputs were explained\nhint: what is finished is in {}; the same command \
                          goes on",
                         folder.parts().display()
-                    );
+                    ))));
                 }
                 if kept > 0 {
                     print_progress(&format!("{kept} of {of} inputs were explained by an earlier run"));
@@ -112,9 +114,10 @@ impl<'a> Work<'a> {
             })?,
         };
         if !whole {
-            bail!(
+            return Err(anyhow!(Stopped(
                 "stopped before all inputs were explained, and nothing is kept\nhint: with -o DIR a run can be continued"
-            );
+                    .to_string()
+            )));
         }
         drop(gauge);
         self.summaries.push(summary);

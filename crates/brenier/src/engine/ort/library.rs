@@ -20,8 +20,9 @@ pub(super) fn find(given: Option<&Path>) -> Result<PathBuf> {
             oldest: ::ort::MINOR_VERSION,
         });
     }
-    let environment = env::var_os("VIRTUAL_ENV").map(PathBuf::from);
-    let roots: Vec<_> = environment.into_iter().chain([PathBuf::from(".venv")]).collect();
+    // Never from the current folder: whoever can put a file there would have it run.
+    let environment = env::var_os("VIRTUAL_ENV").map(PathBuf::from).filter(|path| path.is_absolute());
+    let roots: Vec<_> = environment.into_iter().collect();
     search(&roots, &["python3", "python"])
 }
 
@@ -77,7 +78,9 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
 
 /// Where this Python has the package; found without importing it, which would take a second.
 fn ask_python(python: &str) -> std::result::Result<PathBuf, String> {
-    const QUESTION: &str = "import importlib.util as u; s = u.find_spec('onnxruntime'); \
+    // Python itself would look in the current folder first.
+    const QUESTION: &str = "import sys; sys.path[:] = [p for p in sys.path if p not in ('', '.')]; \
+        import importlib.util as u; s = u.find_spec('onnxruntime'); \
         print(s.submodule_search_locations[0] if s else '')";
     let answer = Command::new(python)
         .args(["-c", QUESTION])

@@ -10,11 +10,12 @@
 //! byte. `explanations.run.json` comes last: where it is, the results are whole, and it says what they are made from.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
 
 use super::inputs::fingerprint;
+use super::way;
 use super::{Part, Question, Targets, Way};
 use crate::attribute::Certificate;
 use crate::path::{join_traces, save_traces};
@@ -23,11 +24,11 @@ use crate::report::{
     save_stills,
 };
 use crate::store::{Store, refuse_others};
-use crate::whole_file::{make_folder, write_whole};
+use crate::whole_file::write_whole;
 use crate::{Error, Result};
 
 const PARTS: &str = "explanations.parts";
-const FINISHED: &str = "explanations.run.json";
+pub(super) const FINISHED: &str = "explanations.run.json";
 const TRACES: &str = "traces.npz";
 /// Inputs of an earlier session that are told of at a time.
 const TOLD: usize = 256;
@@ -122,8 +123,7 @@ impl Folder {
         let parts = self.parts();
         let store = Store::in_folder(&parts);
         let store = if self.replace { store.replacing() } else { store };
-        store.claim(&about)?;
-        let _lock = lock(&parts)?;
+        let _lock = store.claim(&about)?;
         let mut done = 0;
         for part in finished_parts(&parts)? {
             done = part.end;
@@ -186,7 +186,11 @@ impl Folder {
 }
 
 /// What a run's results are made from.
-fn about(question: &Question, way: &Way, made_from: &[(String, String)]) -> Result<BTreeMap<String, String>> {
+pub(super) fn about(
+    question: &Question,
+    way: &Way,
+    made_from: &[(String, String)],
+) -> Result<BTreeMap<String, String>> {
     let mut about: BTreeMap<String, String> = made_from.iter().cloned().collect();
     let targets = match &question.targets {
         Targets::Same(targets) => format!("{targets:?}"),
@@ -198,7 +202,10 @@ fn about(question: &Question, way: &Way, made_from: &[(String, String)]) -> Resu
     let method = match way {
         Way::Method(method) => serde_json::to_string(method)
             .map_err(|e| Error::Write { path: FINISHED.into(), source: e.into() })?,
-        Way::Along { allocation, .. } => format!("{} with {allocation:?}", way.name()),
+        Way::Along { allocation, paths, .. } => {
+            about.insert("the fingerprint of the paths".to_string(), way::fingerprint(paths));
+            format!("{} with {allocation:?}", way.name())
+        }
     };
     about.insert("the method".to_string(), method);
     about.insert("the targets".to_string(), targets);
@@ -210,6 +217,7 @@ fn about(question: &Question, way: &Way, made_from: &[(String, String)]) -> Resu
     if let Some(comparison) = question.comparison {
         about.insert("what inputs are compared with".to_string(), comparison.fingerprint());
     }
+    about.insert("the processor".to_string(), crate::engine::processor());
     about.insert("the version".to_string(), env!("CARGO_PKG_VERSION").to_string());
     Ok(about)
 }
@@ -282,20 +290,6 @@ fn write_part(parts: &Path, part: &Part, rounds: usize) -> Result<()> {
         let _ = folder.sync_all();
     }
     Ok(())
-}
-
-/// Keeps other processes out of the folder while the file that it returns is open.
-fn lock(folder: &Path) -> Result<File> {
-    make_folder(folder)?;
-    let path = folder.join("lock");
-    let unwritable = |source: std::io::Error| Error::Write { path: path.clone(), source: source.into() };
-    let file = File::create(&path).map_err(unwritable)?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(Error::AtWork { folder: folder.to_owned() }),
-        // Not every file system has locks; without one a second process goes unnoticed.
-        Err(TryLockError::Error(_)) => Ok(file),
-    }
 }
 
 /// Removes a file that may not be there.

@@ -3,12 +3,13 @@
 use std::ops::Range;
 
 use ndarray::{ArrayView2, s};
+use sha2::{Digest, Sha256};
 
 use super::{Part, Question};
 use crate::attribute::{Allocation, Context, Explanation, Frames, Method, Request, Transport, frames};
+use crate::error::{Error, Result, expect_shape};
 use crate::field::VelocityField;
 use crate::path::{Path, Trace};
-use crate::{Error, Result};
 
 /// Stills of each path.
 const PIECES: usize = 20;
@@ -87,6 +88,7 @@ impl Way<'_> {
                         found: vec![paths.len()],
                     })?;
                     let paths: Vec<&dyn Path> = paths.iter().map(|path| path.as_ref()).collect();
+                    expect_ends(&paths, rows, range.start)?;
                     along(question, name, &paths, *allocation, range.start, targets)?
                 }
             };
@@ -99,6 +101,46 @@ impl Way<'_> {
         let (explanations, stills) = by_input.into_iter().unzip();
         Ok(Part { inputs: range, explanations, stills, traces })
     }
+}
+
+/// How far from its input a given path may end, relative to the largest feature: what is stored in 32 bits.
+const END: f64 = 1e-5;
+
+/// Refuses paths that end elsewhere than at their inputs: they belong to others.
+fn expect_ends(paths: &[&dyn Path], rows: ArrayView2<f64>, first: usize) -> Result<()> {
+    for (i, (path, row)) in paths.iter().zip(rows.rows()).enumerate() {
+        let end = path.at(1.0);
+        expect_shape("the end of a path", &[row.len()], &[end.len()])?;
+        let size = row.iter().fold(1e-30_f64, |most, value| most.max(value.abs()));
+        let far = |(found, expected): (&f64, &f64)| {
+            let distance = (found - expected).abs();
+            distance.is_nan() || distance > END * size
+        };
+        if let Some(feature) = end.iter().zip(&row).position(far) {
+            let (found, expected) = (end[feature], row[feature]);
+            return Err(Error::OtherPath { example: first + i, feature, found, expected });
+        }
+    }
+    Ok(())
+}
+
+/// Points of each path that enter its fingerprint.
+const LOOKED_AT: usize = 65;
+
+/// A fingerprint of paths: of points on them, their corners, and how they came to be.
+pub(super) fn fingerprint(paths: &[Box<dyn Path>]) -> String {
+    let mut hash = Sha256::new();
+    for path in paths {
+        let corners = path.corners();
+        let even = (0..LOOKED_AT).map(|k| k as f64 / (LOOKED_AT - 1) as f64);
+        for time in even.chain(corners) {
+            hash.update(time.to_le_bytes());
+            let point: Vec<u8> = path.at(time).iter().flat_map(|value| value.to_le_bytes()).collect();
+            hash.update(&point);
+        }
+        hash.update(format!("{:?}", path.evidence()));
+    }
+    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The context of a part: its own baselines, and its place in the run.

@@ -69,6 +69,7 @@ pub use gradient_input::GradientInput;
 pub use gradient_shap::GradientShap;
 pub(crate) use groups::image;
 pub use groups::{Grouping, Groups, Slic};
+pub(crate) use guided_backprop::expect_relu;
 pub use guided_backprop::{Deconvnet, GuidedBackprop};
 pub use guided_ig::{GuidedIg, StepCredit};
 pub use idgi::Idgi;

@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::plan::Exported;
 use self::plan::Plan;
+use crate::attribute::expect_relu;
 use crate::error::{Error, Result};
 use crate::predictor::{OnnxPredictor, SCORES};
 
@@ -101,6 +102,9 @@ pub fn export(
         && class >= outputs
     {
         return Err(Error::Target { target: class, outputs, row: 0 });
+    }
+    if matches!(method, Exported::GuidedBackprop | Exported::Deconvnet) {
+        expect_relu(predictor)?;
     }
     let gradient = inside(prepared, method.rules())?;
     let graph =
@@ -283,7 +287,13 @@ impl Explainer<'_> {
         let classes = b.ints(&classes);
         let column = b.unsqueeze(explained, &[1]);
         let equal = b.op("Equal", &[&column, &classes]);
-        b.cast(&equal, dtype)
+        let one_hot = b.cast(&equal, dtype);
+        if self.target != ExportedTarget::Input {
+            return one_hot;
+        }
+        // A class that there is not makes a row of zeros, and of that no numbers: credit of zero would look like an answer.
+        let ones = b.reduce_sum(&one_hot, &[1], true);
+        b.div(&one_hot, &ones)
     }
 
     /// The weighted sum of the gradients over all points.

@@ -171,6 +171,29 @@ fn one_row_or_seven_the_same() {
     }
 }
 
+/// A class by a second input; one that there is not gives no numbers, never zeros.
+#[test]
+fn a_class_that_there_is_not_has_no_credit() {
+    let (predictor, rows) = load("mlp.dynamo");
+    let file = export(&predictor, &Exported::GradientInput, ExportedTarget::Input, None).unwrap();
+    let fixed = export(&predictor, &Exported::GradientInput, ExportedTarget::Fixed(1), None).unwrap();
+    let x = rows.mapv(|v| v as f32);
+    for engine in engines() {
+        let mut program = engine.load(&file).unwrap();
+        let mut targets = ndarray::Array1::from_elem(rows.nrows(), 1_i64);
+        targets[0] = 99;
+        let name = &file.graph.inputs[0].name;
+        let given =
+            [(name.as_str(), x.view().into_dyn().into()), ("target", targets.view().into_dyn().into())];
+        let credit = program.run(&given).unwrap().swap_remove(1).into_f32().unwrap();
+        assert!(credit.index_axis(Axis(0), 0).iter().all(|v| v.is_nan()));
+        let wanted = run(engine.as_ref(), &fixed, &rows, predictor.shape()).credit;
+        for (a, b) in credit.index_axis(Axis(0), 1).iter().zip(wanted.row(1)) {
+            assert!((f64::from(*a) - b).abs() < 1e-5 * b.abs().max(1.0));
+        }
+    }
+}
+
 /// Several references: the mean of the explanations from each.
 #[test]
 fn several_references_are_averaged() {
@@ -236,6 +259,10 @@ fn what_cannot_be_exported_is_said_in_a_sentence() {
     let refused =
         |method: &Exported, target| export(&predictor, method, target, None).unwrap_err().to_string();
     let adaptive = Exported::IntegratedGradients { rule: Rule::adaptive(1e-3), references: zero.clone() };
+    let (smooth, _) = load("vit.dynamo");
+    assert!(!smooth.model().graph.nodes.iter().any(|node| node.is("Relu")));
+    let guided = export(&smooth, &Exported::GuidedBackprop, ExportedTarget::Predicted, None).unwrap_err();
+    assert!(guided.to_string().contains("no ReLU"), "{guided}");
     assert!(refused(&adaptive, ExportedTarget::Predicted).contains("the same nodes for every input"));
     assert!(refused(&ig(zero.clone()), ExportedTarget::Fixed(99)).contains("target 99"));
     assert!(refused(&ig(Array2::zeros((1, 2))), ExportedTarget::Predicted).contains("the references"));

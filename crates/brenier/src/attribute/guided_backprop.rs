@@ -139,11 +139,17 @@ impl Explainer for Deconvnet {
 
 /// The model with other rules at its ReLUs, of which it must have one: nothing would differ from the gradient.
 fn with_rules(predictor: &OnnxPredictor, rules: BackwardRules) -> Result<OnnxPredictor> {
-    if !predictor.model().graph.nodes.iter().any(|node| node.is("Relu")) {
-        return Err(Error::Predictor {
-            reason: "it has no ReLU, so there is nothing that guided gradients could change".to_string(),
-            remedy: "use the method 'gradient' or 'smoothgrad'",
-        });
-    }
+    expect_relu(predictor)?;
     predictor.with_rules(rules)
+}
+
+/// Refuses a model that other rules for ReLU would not change.
+pub(crate) fn expect_relu(predictor: &OnnxPredictor) -> Result<()> {
+    if predictor.model().graph.nodes.iter().any(|node| node.is("Relu")) {
+        return Ok(());
+    }
+    Err(Error::Predictor {
+        reason: "it has no ReLU, so there is nothing that guided gradients could change".to_string(),
+        remedy: "use the method 'gradient' or 'smoothgrad'",
+    })
 }

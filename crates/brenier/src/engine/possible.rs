@@ -48,7 +48,7 @@ fn asked_for(node: &Node, facts: &Facts) -> u64 {
         ),
         "OneHot" => sizes(1),
         "Range" => {
-            let number = |place: usize| fact(place).as_deref().and_then(|fact| only_number(fact));
+            let number = |place: usize| fact(place).and_then(only_number);
             let (Some(from), Some(to), Some(step)) = (number(0), number(1), number(2)) else { return 1 };
             // Casts of floats end at the largest number.
             ((to - from) / step).ceil().max(0.0) as u64

@@ -247,7 +247,7 @@ fn constants_of_absurd_sizes() {
     let huge = TensorData::ints(&[1 << 40, 1 << 20]);
     let scalar =
         |value: i64| TensorData::from_bytes(DType::I64, vec![], value.to_le_bytes().to_vec()).unwrap();
-    let cases: [(&str, Node, Vec<(&str, TensorData)>); 4] = [
+    let cases = [
         ("fill", Node::new("ConstantOfShape", &["a"], &["c"]), vec![("a", huge.clone())]),
         (
             "range",

@@ -8,7 +8,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::verbs;
 
-/// Explain a model's prediction along the path by which the data came to be.
+/// Explain what a model did, with evidence: credit for each feature along a path learned from data.
 #[derive(Debug, Parser)]
 #[command(name = "brenier", version, propagate_version = true)]
 pub(crate) struct Args {

@@ -1,4 +1,4 @@
-//! `brenier`: explain a model's prediction along the path by which the data came to be.
+//! `brenier`: explain what a model did, with evidence: credit for each feature along a path learned from data.
 //!
 //! stdout is data, stderr is progress and errors. Exit 0: done; 1: failed; 2: wrong usage; 130: interrupted.
 

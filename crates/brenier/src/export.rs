@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Every method whose work is fixed beforehand takes gradients at points that are linear in the input and sums them with
-//! weights that are linear in it too ([`plan`]). So one graph does for all of them: it lays all points of a batch below each
+//! weights that are linear in it too (`export/plan.rs`). So one graph does for all of them: it lays all points of a batch below each
 //! other, runs the gradient graph once, and adds up. The graph has ONNX's own operators only, and any runtime can run it
 //! where the model runs. Sums are in float32 there, where `explain` has float64: credit differs in the sixth digit.
 

@@ -14,20 +14,12 @@ use std::sync::Arc;
 use rten_simd::ops::{BitOps, NumOps};
 use rten_simd::{Isa, SimdOp};
 
-use super::planes::{Grid, KEPT, Planes, Side, Window, take_results};
-use super::{Input, Misfit};
+use super::planes::{Direction, Grid, KEPT, Planes, Side, Window, take_results};
+use super::winograd::Winograd;
+use super::{Arithmetic, Input, Misfit};
 
 /// Channels of the result whose weights lie together. What is computed together divides it.
 const TILE: usize = 8;
-
-/// Which way the kernel is read.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Direction {
-    /// `w` is `[out, in, ..]`.
-    Forward,
-    /// `w` is `[in, out, ..]`, and its taps come in the opposite order.
-    Backward,
-}
 
 /// A convolution and the memory it works in.
 #[derive(Debug, Clone)]
@@ -40,19 +32,24 @@ pub(super) struct Conv {
     /// Whether the weights are the same in every run.
     fixed: bool,
     results: Vec<f32>,
+    /// Where weights are the same in every run and fewer products do.
+    winograd: Option<Winograd>,
 }
 
 impl Conv {
     pub(super) fn new(window: Window, direction: Direction) -> Conv {
         let (planes, weights, results) = (Planes::default(), Arc::default(), Vec::new());
-        Conv { window, direction, planes, weights, fixed: false, results }
+        Conv { window, direction, planes, weights, fixed: false, results, winograd: None }
     }
 
     /// Weights that are the same in every run. Whether they are kept: their numbers are then not read again.
-    pub(super) fn fix_weights(&mut self, w: Input) -> bool {
+    pub(super) fn fix_weights(&mut self, w: Input, arithmetic: Arithmetic) -> bool {
         if let &[a, b, ..] = w.shape {
             let (out, inner) = self.channels(a, b);
-            self.pack(w.data, out, inner);
+            self.winograd = Winograd::new(&self.window, self.direction, arithmetic, w);
+            if self.winograd.is_none() {
+                self.pack(w.data, out, inner);
+            }
             self.fixed = true;
         }
         self.fixed
@@ -86,6 +83,9 @@ impl Conv {
         let (&[rows, inner, height, width], &[a, b, ..]) = (x.shape, w.shape) else { return Err(Misfit) };
         let grid = Grid::new(&self.window, [height, width], rows).ok_or(Misfit)?;
         let (out, _) = self.channels(a, b);
+        if let Some(winograd) = &self.winograd {
+            return winograd.run(x.data, [height, width], grid.places, bias, y);
+        }
         if !self.fixed {
             self.pack(w.data, out, inner);
         }
@@ -280,7 +280,7 @@ mod tests {
     fn clones_share_fixed_weights_and_need_nothing_but_their_shape() {
         let window = Window { kernel: [1, 1], dilations: [1, 1], before: [0, 0], after: [0, 0] };
         let mut conv = Conv::new(window, Direction::Forward);
-        assert!(conv.fix_weights(Input { shape: &[1; 4], data: &[3.0] }));
+        assert!(conv.fix_weights(Input { shape: &[1; 4], data: &[3.0] }, Arithmetic::Fast));
         let mut clone = conv.clone();
         let (mut y, x) = ([0.0; 2], Input { shape: &[1, 1, 1, 2], data: &[1.0, 2.0] });
         clone.run(x, Input { shape: &[1; 4], data: &[] }, None, &mut y).unwrap();

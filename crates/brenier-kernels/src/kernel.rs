@@ -4,11 +4,11 @@ use onnx_grad::fused::{self, Operator};
 use onnx_grad::shapes::{Fact, fused_outputs};
 use onnx_grad::{DType, Node};
 
-use super::conv::{Conv, Direction};
+use super::conv::Conv;
 use super::conv_weights::ConvWeights;
 use super::norm::{Activation, GroupNorm};
-use super::planes::Window;
-use super::{Input, Misfit};
+use super::planes::{Direction, Window};
+use super::{Arithmetic, Input, Misfit};
 
 /// One node's kernel, with the memory it works in. Used by one thread at a time; clones share what was [fixed](Kernel::fix).
 #[derive(Debug, Clone)]
@@ -52,9 +52,9 @@ impl Kernel {
 
     /// Tells of an input that is the same in every run: what depends on it alone is then computed once. Whether the
     /// kernel keeps what it needs of it: from then on its shape is enough.
-    pub fn fix(&mut self, input: usize, value: Input) -> bool {
+    pub fn fix(&mut self, input: usize, value: Input, arithmetic: Arithmetic) -> bool {
         match (&mut self.kind, input) {
-            (Kind::Conv(conv), 1) => conv.fix_weights(value),
+            (Kind::Conv(conv), 1) => conv.fix_weights(value, arithmetic),
             _ => false,
         }
     }

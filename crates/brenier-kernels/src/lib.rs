@@ -27,6 +27,7 @@
 //! ```
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod arithmetic;
 mod conv;
 mod conv_weights;
 mod input;
@@ -35,6 +36,8 @@ mod norm;
 mod planes;
 #[cfg(test)]
 mod tests;
+mod winograd;
 
+pub use arithmetic::Arithmetic;
 pub use input::{Input, Misfit};
 pub use kernel::Kernel;

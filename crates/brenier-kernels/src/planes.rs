@@ -58,6 +58,15 @@ impl Window {
     }
 }
 
+/// Which way the kernel is read.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Direction {
+    /// `w` is `[out, in, ..]`.
+    Forward,
+    /// `w` is `[in, out, ..]`, and its taps come in the opposite order.
+    Backward,
+}
+
 /// How images of one size lie in a plane.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Grid {

@@ -5,7 +5,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 
-use super::{Input, Kernel, Misfit};
+use super::{Arithmetic, Input, Kernel, Misfit};
 
 /// An array with its shape.
 struct Array {
@@ -109,6 +109,7 @@ impl Case {
         }
     }
 
+    /// Against the sums; with weights that are fixed as well, in both arithmetics.
     fn check(&self, rng: &mut ChaCha8Rng) {
         let what = format!("{self:?}");
         let ([height, width], [tall, wide]) = (self.size, self.places());
@@ -149,6 +150,13 @@ impl Case {
             assert_close(&found[0].data, &dw, &what);
             assert_close(&found[1].data, &db, &what);
         }
+        for arithmetic in [Arithmetic::Fast, Arithmetic::Accurate] {
+            let what = format!("{what}, {arithmetic:?}");
+            let gone = Array { data: Vec::new(), shape: w.shape.clone() };
+            assert!(forward.fix(1, w.input(), arithmetic) && back.fix(1, w.input(), arithmetic));
+            assert_close(&run(&mut forward, &[&x, &gone, &bias]).unwrap()[0].data, &y, &what);
+            assert_close(&run(&mut back, &[&dy, &gone]).unwrap()[0].data, &dx, &what);
+        }
     }
 }
 
@@ -170,6 +178,57 @@ fn convolutions_and_their_gradients_are_the_sums_that_define_them() {
 }
 
 #[test]
+fn kernels_of_3x3_are_the_same_with_fewer_products() {
+    let mut rng = ChaCha8Rng::seed_from_u64(4);
+    let case = |rows, inner, out, size, pads| Case {
+        rows,
+        inner,
+        out,
+        size,
+        kernel: [3, 3],
+        dilations: [1, 1],
+        pads,
+    };
+    // Sizes that tiles divide and do not, down to less than a tile; few tiles and more than are computed at once; channels
+    // that fill blocks and do not; padding on some sides only.
+    for case in [
+        case(1, 16, 16, [8, 8], [1; 4]),
+        case(3, 12, 45, [7, 9], [1; 4]),
+        case(2, 37, 17, [3, 3], [0; 4]),
+        case(5, 20, 33, [1, 2], [2, 1, 0, 1]),
+        case(2, 17, 12, [14, 5], [0, 2, 1, 0]),
+        case(1, 64, 16, [61, 50], [1; 4]),
+        case(11, 16, 48, [12, 12], [1; 4]),
+    ] {
+        case.check(&mut rng);
+    }
+}
+
+#[test]
+fn fewer_products_cost_little_accuracy() {
+    let mut rng = ChaCha8Rng::seed_from_u64(5);
+    let case =
+        Case { rows: 1, inner: 64, out: 16, size: [16, 16], kernel: [3, 3], dilations: [1, 1], pads: [1; 4] };
+    let (x, w) = (Array::random(&[1, 64, 16, 16], &mut rng), Array::random(&[16, 64, 3, 3], &mut rng));
+    let mut exact = vec![0.0; 16 * 256];
+    case.products(|[n, o, i], [r, c], [h, v], [a, b]| {
+        exact[(o * 16 + r) * 16 + c] += x.at(&[n, i, h, v]) * w.at(&[o, i, a, b]);
+    });
+    let size = exact.iter().map(|v| v * v).sum::<f64>().sqrt();
+    let error = |arithmetic: Option<Arithmetic>| {
+        let mut kernel = Kernel::of(&case.node(fused::CONV, case.pads)).unwrap();
+        arithmetic.map(|arithmetic| kernel.fix(1, w.input(), arithmetic));
+        let found = run(&mut kernel, &[&x, &w]).unwrap();
+        let gaps = found[0].data.iter().zip(&exact).map(|(a, b)| (f64::from(*a) - b).powi(2));
+        gaps.sum::<f64>().sqrt() / size
+    };
+    let (plain, accurate, fast) =
+        (error(None), error(Some(Arithmetic::Accurate)), error(Some(Arithmetic::Fast)));
+    assert!(plain < 5e-7 && accurate < 5e-7 && fast < 1.5e-6, "{plain} {accurate} {fast}");
+    assert!(fast > accurate, "{fast} {accurate}: two arithmetics");
+}
+
+#[test]
 fn an_example_is_computed_to_the_same_bits_in_any_company() {
     let mut rng = ChaCha8Rng::seed_from_u64(1);
     let case =
@@ -181,6 +240,26 @@ fn an_example_is_computed_to_the_same_bits_in_any_company() {
         let one = Array { shape: vec![1, 3, 8, 8], data: x.data[n * 192..][..192].to_vec() };
         let alone = run(&mut kernel, &[&one, &w]).unwrap();
         assert_eq!(alone[0].data, all[0].data[n * 256..][..256]);
+    }
+}
+
+#[test]
+fn fewer_products_do_not_depend_on_the_company_either() {
+    let mut rng = ChaCha8Rng::seed_from_u64(6);
+    let case =
+        Case { rows: 23, inner: 19, out: 21, size: [9, 7], kernel: [3, 3], dilations: [1, 1], pads: [1; 4] };
+    let (x, w) = (Array::random(&[23, 19, 9, 7], &mut rng), Array::random(&[21, 19, 3, 3], &mut rng));
+    for arithmetic in [Arithmetic::Fast, Arithmetic::Accurate] {
+        let mut kernel = Kernel::of(&case.node(fused::CONV, case.pads)).unwrap();
+        assert!(kernel.fix(1, w.input(), arithmetic));
+        let all = run(&mut kernel, &[&x, &w]).unwrap();
+        for (rows, n) in [(1, 0), (1, 11), (2, 21), (7, 5)] {
+            let (pixels, results) = (19 * 63, 21 * 63);
+            let some =
+                Array { shape: vec![rows, 19, 9, 7], data: x.data[n * pixels..][..rows * pixels].to_vec() };
+            let found = run(&mut kernel, &[&some, &w]).unwrap();
+            assert_eq!(found[0].data, all[0].data[n * results..][..rows * results]);
+        }
     }
 }
 

@@ -5,7 +5,8 @@ mod layers;
 
 use std::path::Path;
 
-const ORDER: &[&str] = &["input", "planes", "conv", "conv_weights", "norm", "kernel"];
+const ORDER: &[&str] =
+    &["arithmetic", "input", "planes", "winograd", "conv", "conv_weights", "norm", "kernel"];
 
 #[test]
 fn a_module_imports_only_from_modules_to_its_left() {

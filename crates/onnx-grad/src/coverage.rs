@@ -1,6 +1,6 @@
 //! Which operators can be differentiated, from the registries themselves.
 
-use crate::lower::spell;
+use crate::lower::{classical, spell};
 use crate::rules::{self, Kind};
 
 /// How an operator is treated.
@@ -67,6 +67,13 @@ pub fn coverage_table() -> String {
             Treatment::Renamed => "an old name, replaced when a file is read".to_string(),
         };
         text.push_str(&format!("| {op} | {family} | {treatment} |\n"));
+    }
+    for (op, smooth, _) in classical::REGISTRY {
+        let treatment = match smooth {
+            true => "spelled out in simpler operators",
+            false => "spelled out; its output is held: no gradient goes through it",
+        };
+        text.push_str(&format!("| ai.onnx.ml {op} | pipeline | {treatment} |\n"));
     }
     text
 }

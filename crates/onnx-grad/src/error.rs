@@ -91,10 +91,7 @@ pub enum Error {
         reason: String,
     },
     /// A node is on the path to be differentiated and there is no rule for its op.
-    #[error(
-        "node {node} cannot be differentiated: {reason}; `brenier inspect` lists all such nodes, and \
-         methods without gradients (KernelSHAP, occlusion) still work"
-    )]
+    #[error("node {node} cannot be differentiated: {reason}; write it in operators that have a derivative")]
     NotDifferentiable {
         /// The node, by name and op.
         node: String,

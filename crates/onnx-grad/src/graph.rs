@@ -14,6 +14,8 @@ use crate::tensor::{DType, TensorData};
 pub const NEWEST_OPSET: i64 = 24;
 /// The domain of [fused operators](crate::fused), which no file has.
 pub const FUSED_DOMAIN: &str = "onnx-grad";
+/// The domain of classical machine learning, whose operators pipelines of scikit-learn are exported with.
+pub const CLASSICAL_DOMAIN: &str = "ai.onnx.ml";
 /// The oldest ONNX operator set whose models are read.
 pub const OLDEST_OPSET: i64 = 11;
 
@@ -199,6 +201,11 @@ impl Node {
         self.domain.is_empty() || self.domain == "ai.onnx"
     }
 
+    /// Whether the op is one of [classical machine learning](CLASSICAL_DOMAIN), by name.
+    pub fn is_classical(&self, op: &str) -> bool {
+        self.op == op && self.domain == CLASSICAL_DOMAIN
+    }
+
     /// Whether the operator is one of the [fused](crate::fused) ones.
     pub fn is_fused(&self) -> bool {
         self.domain == FUSED_DOMAIN
@@ -225,6 +232,22 @@ impl Node {
         match self.attributes.get(name) {
             Some(Attribute::Ints(i)) => Some(i),
             _ => None,
+        }
+    }
+
+    /// A list of floats; empty where left out.
+    pub fn floats(&self, name: &str) -> &[f32] {
+        match self.attributes.get(name) {
+            Some(Attribute::Floats(values)) => values,
+            _ => &[],
+        }
+    }
+
+    /// A list of strings; empty where left out.
+    pub fn strings(&self, name: &str) -> &[String] {
+        match self.attributes.get(name) {
+            Some(Attribute::Strings(values)) => values,
+            _ => &[],
         }
     }
 
@@ -382,4 +405,17 @@ pub struct Model {
     pub producer: String,
     /// Free key-value pairs (`metadata_props`).
     pub metadata: BTreeMap<String, String>,
+    /// What a pipeline's numbers are called.
+    pub words: Words,
+}
+
+/// What numbers of a pipeline of classical machine learning are called in its file.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Words {
+    /// The names of the classes, in the order of the scores; empty where the file has none.
+    pub classes: Vec<String>,
+    /// The levels of inputs that are categories in the file and one-hot rows, `[N, levels]`, in the graph.
+    pub levels: BTreeMap<String, Vec<String>>,
+    /// Outputs of the file that are no numbers, which the graph leaves out.
+    pub left_out: Vec<String>,
 }

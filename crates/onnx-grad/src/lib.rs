@@ -34,10 +34,12 @@ pub use coverage::{Coverage, Treatment, coverage, coverage_table};
 pub use error::{Error, Result};
 pub use fuse::fuse;
 pub use grad::{Obstacle, grad, grad_with, gradient_name, obstacles, seed_name};
-pub use graph::{Attribute, Dim, Graph, Model, NEWEST_OPSET, Node, OLDEST_OPSET, ValueInfo};
+pub use graph::{
+    Attribute, CLASSICAL_DOMAIN, Dim, Graph, Model, NEWEST_OPSET, Node, OLDEST_OPSET, ValueInfo, Words,
+};
 pub use lower::lower;
 pub use options::GradOptions;
-pub use read::{DataFiles, operators};
+pub use read::{DataFiles, operators, without_maps};
 pub use rewrite::{resize_by_axes, rewrite};
 pub use step::{Gradients, Step, WeightGradient};
 pub use tensor::{DType, TensorData};

@@ -7,13 +7,15 @@
 //! 2. one walk over the nodes removes what does nothing at inference (`Dropout`, `Identity`, a `Reshape` to
 //!    the same shape), turns what is constant into constants, opens an `If` whose condition is known, and
 //!    works out automatic padding ([`windows`]), and
-//!    spells out operators that have no rule of their own or that not every engine has ([`spell`]);
+//!    spells out operators that have no rule of their own or that not every engine has ([`spell`]), and those of
+//!    classical machine learning ([`classical`]);
 //! 3. what no output needs any more is dropped.
 //!
 //! Lowering does not change what a graph computes. Names of inputs, outputs and kept nodes stay.
 
 mod attention;
 mod batch_norm;
+pub(crate) mod classical;
 pub(crate) mod recurrent;
 pub(crate) mod spell;
 mod windows;
@@ -37,6 +39,7 @@ const FOLDING: Limits = Limits { elements: 1 << 16, steps: 1 << 20 };
 /// `keep` names initializers that must stay as they are, because they will be differentiated or trained.
 pub fn lower(graph: &Graph, keep: &[&str]) -> Result<Graph> {
     let mut graph = graph.clone();
+    classical::drop_labels(&mut graph);
     batch_norm::fold(&mut graph, keep);
     let mut pass = Pass::new(&graph, keep)?;
     for node in &graph.nodes {
@@ -81,6 +84,10 @@ impl<'a> Pass<'a> {
             && let Some(value) = spell(&mut self.builder, &node)?
         {
             self.rename(output, &value);
+            return Ok(());
+        }
+        if let Some((output, value)) = classical::spell(&mut self.builder, &node)? {
+            self.rename(&output, &value);
             return Ok(());
         }
         if let Some(spell) = spell::find_many(&node)

@@ -3,10 +3,13 @@
 //! Whatever the file's age, the graph that comes out speaks one dialect: functions are inlined
 //! ([`functions`]), operators older than opset 18 are rewritten to their opset 18 form ([`upgrade`]), and weights
 //! stored in 16 bits are widened to what the arithmetic is in ([`half_weights`](crate::half_weights)).
-//! Everything after this module knows only that dialect.
+//! Pipelines of classical machine learning are opened first ([`pipeline`]), since what is around their numbers (labels, maps,
+//! words) is nothing that a graph of tensors holds. Everything after this module knows only that dialect.
 
+mod columns;
 mod functions;
 mod operators;
+mod pipeline;
 mod upgrade;
 
 use std::collections::BTreeMap;
@@ -17,6 +20,7 @@ use bytes::Bytes;
 use prost::Message;
 
 pub use operators::operators;
+pub use pipeline::without_maps;
 
 use crate::error::{Error, Result};
 use crate::graph::{Attribute, Dim, Graph, Model, NEWEST_OPSET, Node, OLDEST_OPSET, ValueInfo};
@@ -85,7 +89,8 @@ fn decode(bytes: Bytes, reader: &Reader) -> Result<Model> {
     if bytes.is_empty() {
         return Err(Error::NotOnnx { reason: "the file is empty".to_string() });
     }
-    let proto = ModelProto::decode(bytes).map_err(|e| Error::NotOnnx { reason: e.to_string() })?;
+    let mut proto = ModelProto::decode(bytes).map_err(|e| Error::NotOnnx { reason: e.to_string() })?;
+    let words = proto.graph.as_mut().map(pipeline::open).unwrap_or_default();
     let Some(graph) = &proto.graph else {
         return Err(Error::NotOnnx { reason: "it holds no graph".to_string() });
     };
@@ -113,6 +118,7 @@ fn decode(bytes: Bytes, reader: &Reader) -> Result<Model> {
             .iter()
             .map(|e| (e.key.clone().unwrap_or_default(), e.value.clone().unwrap_or_default()))
             .collect(),
+        words,
     };
     let functions = proto
         .functions

@@ -1,5 +1,7 @@
 //! A module imports only from modules to its left; see `ARCHITECTURE.md`.
 
+#[path = "../../../tests/flags/mod.rs"]
+mod flags;
 #[path = "../../../tests/layers/mod.rs"]
 mod layers;
 
@@ -70,4 +72,10 @@ fn every_way_to_name_the_root_is_seen() {
         [from("B"), from("D"), from("F"), from("H"), from("E")],
         [Some("a"), Some("a"), Some("a"), Some("g"), None]
     );
+}
+
+#[test]
+fn no_string_names_a_flag() {
+    let found = flags::named(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src")));
+    assert!(found.is_empty(), "say it as a `Remedy`, or without the flag:\n{}", found.join("\n"));
 }

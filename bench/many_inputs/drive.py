@@ -5,7 +5,6 @@ methods with SIGKILL at random moments, starts them again until they end, and co
 that was left alone. Also counts inputs that were explained twice: none may be.
 """
 
-import os
 import pathlib
 import random
 import shutil
@@ -52,6 +51,15 @@ def command(program, folder, method, rows, out):
     return [program, "explain", "-m", "table.onnx", f"rows-{rows}.npy", "--method", method, "-q", "-o", out, *more]
 
 
+def high_water(pid):
+    """The most memory that a process has had so far, in kB. What `wait4` says has this program's own in it."""
+    try:
+        lines = pathlib.Path(f"/proc/{pid}/status").read_text().splitlines()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+    return max((int(line.split()[1]) for line in lines if line.startswith("VmHWM")), default=0)
+
+
 def memory(program, folder):
     for rows in (1000, 100_000):
         shutil.rmtree(folder / "memory", ignore_errors=True)
@@ -59,9 +67,12 @@ def memory(program, folder):
         process = subprocess.Popen(
             command(program, folder, "ig", rows, "memory"), cwd=folder, stdout=subprocess.DEVNULL
         )
-        _, status, usage = os.wait4(process.pid, 0)
-        assert status == 0, status
-        print(f"ig, {rows} rows: peak {usage.ru_maxrss / 1024:.1f} MB, {time.time() - began:.1f} s", flush=True)
+        peak = 0
+        while process.poll() is None:
+            peak = max(peak, high_water(process.pid))
+            time.sleep(0.02)
+        assert process.returncode == 0, process.returncode
+        print(f"ig, {rows} rows: peak {peak / 1024:.1f} MB, {time.time() - began:.1f} s", flush=True)
 
 
 def finished(folder):
@@ -74,20 +85,27 @@ def finished(folder):
 
 def killed(program, folder, kills):
     random.seed(1)
-    done, again = 0, 0
+    done, again, parts_before = 0, 0, 0
+    took = {}
     while done < kills:
         for method in METHODS:
-            whole, broken = folder / f"whole-{method}", folder / f"broken-{method}"
-            if not whole.exists():
-                run = command(program, folder, method, ROWS, whole.name)
+            # Results name the folder that they were asked for, so both have the same.
+            whole, broken = folder / f"whole-{method}", folder / "result"
+            if method not in took:
+                shutil.rmtree(whole, ignore_errors=True)
+                shutil.rmtree(broken, ignore_errors=True)
+                began = time.time()
+                run = command(program, folder, method, ROWS, broken.name)
                 subprocess.run(run, cwd=folder, check=True, stdout=subprocess.DEVNULL)
+                took[method] = time.time() - began
+                broken.rename(whole)
             shutil.rmtree(broken, ignore_errors=True)
             before = {}
             for _ in range(4):
                 process = subprocess.Popen(
                     command(program, folder, method, ROWS, broken.name), cwd=folder, stdout=subprocess.DEVNULL
                 )
-                time.sleep(random.uniform(0.02, 0.6))
+                time.sleep(random.uniform(0.02, 0.5 * took[method]))
                 process.send_signal(signal.SIGKILL)
                 done += process.wait() != 0
                 now = finished(broken)
@@ -95,12 +113,13 @@ def killed(program, folder, kills):
                 whole_already = (broken / "explanations.run.json").exists()
                 again += len(lost) if not whole_already else 0
                 before = now
+                parts_before += len(now)
             run = command(program, folder, method, ROWS, broken.name)
             subprocess.run(run, cwd=folder, check=True, stdout=subprocess.DEVNULL)
             for file in sorted(path.name for path in whole.iterdir() if path.is_file() and path.suffix != ".html"):
                 same = (whole / file).read_bytes() == (broken / file).read_bytes()
                 assert same, f"{method}: {file} differs"
-    print(f"{done} kills over {len(METHODS)} methods: files identical, {again} finished parts lost")
+    print(f"{done} kills over {len(METHODS)} methods: files identical, {again} finished parts lost of {parts_before} seen at a kill")
 
 
 def main():

@@ -14,7 +14,7 @@ from ._evaluate import MetricTable, evaluate, metrics
 from ._explain import explain, inspect, methods
 from ._export import export
 from ._explanations import Explanations, concatenate
-from ._flow import Flow
+from ._flow import Flow, train_flow
 from ._internal import VERSION as __version__
 from ._model import Model
 from ._shift import Shift, shift
@@ -68,4 +68,5 @@ __all__ = [
     "methods",
     "metrics",
     "shift",
+    "train_flow",
 ]

@@ -26,6 +26,8 @@ def explain(
     target: Any = None,
     targets: Any = None,
     tolerance: float | None = None,
+    map_tolerance: float | None = None,
+    max_gradients: int | None = None,
     rule: str | None = None,
     steps: int | None = None,
     baseline: Any = None,
@@ -54,7 +56,8 @@ def explain(
 
     ``target`` is ``"predicted"`` (the default), an output by number or name, or one for each input; ``targets`` explains
     several for every input: ``"all"``, ``"top3"``, or a list. ``tolerance`` is how far credit may miss the score's change,
-    relative; ``rule`` and ``steps`` choose a rule of fixed size instead. ``baseline`` is ``"zero"``, ``"mean"``, ``"blur"``,
+    relative; ``map_tolerance`` how far the map may be from the converged one, relative to its norm; ``max_gradients`` says when
+    to give up (2000); ``rule`` and ``steps`` choose a rule of fixed size instead. ``baseline`` is ``"zero"``, ``"mean"``, ``"blur"``,
     ``"noise"``, ``"background"``, one row, or one for each input; ``background`` are rows of the kind that the model was
     trained on. What a method does not use is refused.
 
@@ -72,7 +75,8 @@ def explain(
     flat = rows(taken, shape)
     flows = _flows(flow, shape)
     arguments = dict(
-        tolerance=tolerance, rule=rule, steps=steps, baseline=baseline, samples=samples, noise=noise, groups=groups,
+        tolerance=tolerance, map_tolerance=map_tolerance, max_gradients=max_gradients, rule=rule, steps=steps,
+        baseline=baseline, samples=samples, noise=noise, groups=groups,
         window=window, stride=stride, layer=layer, lrp_rule=lrp_rule, neighbours=neighbours,
         solver_tolerance=solver_tolerance, inversion_steps=inversion_steps, seed=seed,
     )

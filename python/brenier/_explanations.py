@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _internal
-from ._wording import in_arguments
 from .exceptions import FileError, SettingError, ShapeError
 
 _NAMES = "features.json"
@@ -80,7 +79,7 @@ class Explanations:
     @property
     def certificates(self) -> list[dict[str, Any]]:
         """The evidence, a dict for each explanation: verdict, score, residual, evaluations, path, draws, hashes."""
-        return [_worded(certificate) for certificate in self._certificates]
+        return [dict(certificate) for certificate in self._certificates]
 
     @property
     def method(self) -> str:
@@ -191,6 +190,31 @@ class Explanations:
             error_std=self.standard_errors,
         )
 
+    def reasons(self, count: int = 4, *, speaking: str = "change", sentence: str | None = None) -> list[dict[str, Any]]:
+        """The columns that speak most for each row's score, or against it.
+
+        ``speaking`` is ``"change"`` (those that moved the score where it went), ``"for"`` (those that raise it) or ``"against"``. Each
+        row is a dict with its scores, its ``reasons`` (column, value, counterpart, credit, interval, tied, sentence), the credit that is
+        not listed, and remarks. ``sentence`` is a template with ``{column}``, ``{value}``, ``{counterpart}``, ``{credit}`` and others.
+        It is an association, not a cause.
+        """
+        if speaking not in ("change", "for", "against"):
+            raise SettingError(f"there is no side {speaking!r}\nhint: say speaking='change', 'for' or 'against'")
+        if count < 1:
+            raise SettingError(f"count is {count}\nhint: ask for at least 1 reason")
+        if self.feature_names is None:
+            raise SettingError("reasons need names of columns\nhint: give explain() a data frame, or feature_names=")
+
+        def flat(array: Any) -> Any:
+            return None if array is None else np.ascontiguousarray(array.reshape(len(self), -1), dtype=np.float64)
+
+        lines = "".join(json.dumps(certificate) + "\n" for certificate in self._certificates)
+        found: list[dict[str, Any]] = json.loads(_internal.reasons(
+            flat(self.values), flat(self.inputs), flat(self.references), flat(self.standard_errors), lines,
+            self.feature_names, self.classes or [], count, speaking, sentence,
+        ))
+        return found
+
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Writes ``explanations.npz`` and ``explanations.jsonl``, as the command line does; `brenier report` reads them."""
         count, shape = len(self), self.values.shape[1:]
@@ -289,17 +313,6 @@ def concatenate(parts: Sequence[Explanations]) -> Explanations:
         references=joined("references"), standard_errors=joined("standard_errors"),
         feature_names=first.feature_names, classes=first.classes,
     )
-
-
-def _worded(certificate: dict[str, Any]) -> dict[str, Any]:
-    verdict = dict(certificate["verdict"])
-    if "reasons" in verdict:
-        verdict["reasons"] = [in_arguments(reason) for reason in verdict["reasons"]]
-    checks = {
-        part: {**check, "reasons": [in_arguments(reason) for reason in check["reasons"]]} if "reasons" in check else check
-        for part, check in certificate.get("checks", {}).items()
-    }
-    return {**certificate, "verdict": verdict, "checks": checks}
 
 
 def _flat(certificate: dict[str, Any]) -> dict[str, Any]:

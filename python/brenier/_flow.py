@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _internal
+from . import _internal, _train
 from ._engine import engine as engine_config
 from ._inputs import given
 from ._inputs import rows as as_rows
@@ -19,10 +20,13 @@ from .exceptions import FlowError
 
 
 class Flow:
-    """A flow from an ONNX file with inputs ``x [N, ...]`` and ``t [N]`` and output ``v [N, ...]``; `brenier train` makes one.
+    """A flow: an ONNX network with inputs ``x [N, ...]`` and ``t [N]`` and output ``v [N, ...]``.
 
-    Use :meth:`Flow.load`.
+    :func:`train_flow` makes one from data, :meth:`Flow.load` reads one from a file.
     """
+
+    quality: dict[str, Any] | None = None
+    """How the training ended: ``loss``, ``quality`` on held-out rows, ``calibrated``. None for a flow that was loaded."""
 
     def __init__(self, source: Any, *, engine: str = "rten", workers: int | None = None, check: bool = True) -> None:
         self._source = source if isinstance(source, bytes) else os.fspath(source)
@@ -80,10 +84,59 @@ class Flow:
         flat = as_rows(given(data), self.shape)
         with Progress(min(rows, len(flat)), "calibrating", progress) as line:
             content = self._native_flow().calibrated(flat, int(rows), int(seed), line)
-        made = Flow.__new__(Flow)
-        made._source, made._engine, made._native = content, self._engine, None
-        made._native_flow()
-        return made
+        return _of(content, self._engine, self.quality)
+
+    def reflow(
+        self,
+        data: Any,
+        *,
+        reference: Any = None,
+        held_out: Any = None,
+        generated: int = 5000,
+        inverted: int = 5000,
+        solver_tolerance: float = 1e-3,
+        output: Any = None,
+        resume: bool = False,
+        steps: int | None = None,
+        batch: int | None = None,
+        learning_rate: float | None = None,
+        weight_decay: float = 0.0,
+        half_weights: bool = False,
+        calibration_rows: int = 200,
+        train_fraction: float = 0.9,
+        seed: int = 0,
+        engine: str = "rten",
+        workers: int | None = None,
+        check: bool = True,
+        progress: bool | None = None,
+    ) -> Flow:
+        """The next level: the same flow, trained further on the ends of its own trajectories, which makes them straighter.
+
+        ``data`` are the rows that the flow was trained on. ``generated`` pairs begin at the reference, ``inverted`` ones
+        at the data. A flow that starts from rows needs them again as ``reference``. The other arguments are those of
+        :func:`train_flow`.
+        """
+        native = self._native_flow()
+        shared = _train.training(
+            steps=steps, batch=batch, learning_rate=learning_rate, weight_decay=weight_decay, seed=seed,
+            train_fraction=train_fraction, calibration_rows=calibration_rows, half_weights=half_weights, engine=engine,
+            workers=workers, check=check,
+        )  # fmt: skip
+        settings = {
+            "training": shared, "generated": generated, "inverted": inverted, "solver_tolerance": solver_tolerance,
+        }  # fmt: skip
+        content, ended = _train.trained(
+            lambda *arguments: _internal.reflow(native, *arguments),
+            data,
+            self.shape,
+            reference=_train.expect_reference(native.reference(), reference),
+            held_out=held_out,
+            output=output,
+            resume=resume,
+            settings=settings,
+            progress=progress,
+        )
+        return _of(content, self._engine, ended)
 
     def save(self, path: Any) -> None:
         """Writes the flow's file."""
@@ -113,3 +166,65 @@ class Flow:
     def _carry(self, x: Any, times: tuple[float, float], tolerance: float) -> NDArray[np.float64]:
         flat = as_rows(given(x), self.shape)
         return self._native_flow().carry(flat, times, float(tolerance), False).reshape(len(flat), *self.shape)
+
+
+def _of(content: bytes, engine: str, quality: dict[str, Any] | None) -> Flow:
+    """A flow from the bytes of its file."""
+    made = Flow.__new__(Flow)
+    made._source, made._engine, made._native, made.quality = content, engine, None, quality
+    made._native_flow()
+    return made
+
+
+def train_flow(
+    data: Any,
+    *,
+    reference: Any = None,
+    held_out: Any = None,
+    coupling: str | None = None,
+    group: int | None = None,
+    network: Mapping[str, Any] | None = None,
+    output: Any = None,
+    resume: bool = False,
+    steps: int | None = None,
+    batch: int | None = None,
+    learning_rate: float | None = None,
+    weight_decay: float = 0.0,
+    keep_constants: bool = False,
+    half_weights: bool = False,
+    calibration_rows: int = 200,
+    train_fraction: float = 0.9,
+    seed: int = 0,
+    engine: str = "rten",
+    workers: int | None = None,
+    check: bool = True,
+    progress: bool | None = None,
+) -> Flow:
+    """Trains a flow that carries a reference distribution to the data ``[N, ...]``: images ``[N, C, H, W]``, or a table.
+
+    ``reference`` is ``None`` or ``"normal"`` (noise), ``"uniform"``, or rows: then the flow carries these rows to the data,
+    for :func:`explain` with ``against=``. ``coupling`` says which reference goes with which example: ``"ot"`` (the best
+    assignment within groups of ``group``; the default where the reference is rows) or ``"independent"``. ``network`` is
+    ``{"kind": "mlp", "width": 256}`` or ``{"kind": "unet", ...}``; what suits the data where it is not given. Without
+    ``held_out``, a tenth of the rows is held out to measure and calibrate the flow.
+
+    Ctrl-C stops it. With ``output`` the run is kept in that folder and goes on with ``resume=True``, to the same bits.
+    ``flow.quality`` says how good the flow is; keep it with :meth:`Flow.save`, straighten it with :meth:`Flow.reflow`.
+    """
+    shared = _train.training(
+        steps=steps, batch=batch, learning_rate=learning_rate, weight_decay=weight_decay, seed=seed,
+        train_fraction=train_fraction, calibration_rows=calibration_rows, half_weights=half_weights, engine=engine,
+        workers=workers, check=check,
+    )  # fmt: skip
+    content, ended = _train.trained(
+        _train.train_native,
+        data,
+        None,
+        reference=reference,
+        held_out=held_out,
+        output=output,
+        resume=resume,
+        settings=_train.flow_settings(shared, coupling, group, network, keep_constants),
+        progress=progress,
+    )
+    return _of(content, json.dumps(engine_config(engine, workers, "cpu", check)), ended)

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
-    "Flow", "Model", "VERSION", "evaluate", "explain", "export", "heat_map", "inspect", "load", "method", "methods", "metrics", "save",
-    "shift",
+    "Flow", "Model", "VERSION", "evaluate", "explain", "export", "heat_map", "inspect", "load", "method", "methods", "metrics", "reflow",
+    "save", "shift", "train_flow",
 ]
 
 _Rows: TypeAlias = NDArray[np.float64]
@@ -90,6 +90,8 @@ def shift(
     columns: Sequence[str] | None,
     config: str,
 ) -> tuple[str, list[str]]: ...
+def train_flow(rows: dict[str, Any], settings: str, folder: _Path, progress: Any | None) -> str: ...
+def reflow(flow: Flow, rows: dict[str, Any], settings: str, folder: _Path, progress: Any | None) -> str: ...
 def save(
     folder: _Path,
     shape: Sequence[int],
@@ -100,4 +102,16 @@ def save(
     certificates: str,
 ) -> None: ...
 def load(folder: _Path) -> tuple[list[int], _Found]: ...
+def reasons(
+    values: _Rows,
+    inputs: _Rows,
+    references: _Rows | None,
+    standard_errors: _Rows | None,
+    certificates: str,
+    features: Sequence[str],
+    classes: Sequence[str],
+    count: int,
+    side: str,
+    sentence: str | None,
+) -> str: ...
 def heat_map(shape: Sequence[int], values: _Rows, inputs: _Rows, certificate: str) -> bytes: ...

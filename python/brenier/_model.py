@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from . import _internal
 from ._engine import engine as engine_config
 from ._inputs import Rows, given, numbers, rows
-from ._wording import in_arguments
 from .exceptions import ModelError, SettingError, ShapeError, TargetError
 
 Function = Callable[..., Any]
@@ -120,7 +119,7 @@ class Model:
     def notices(self) -> list[str]:
         """What you should know, such as a softmax that was cut off."""
         native = self._open()
-        return [*self._notices, *(in_arguments(notice) for notice in native.notices())]
+        return [*self._notices, *native.notices()]
 
     @property
     def metadata(self) -> dict[str, str]:

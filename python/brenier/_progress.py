@@ -15,7 +15,7 @@ class Progress:
         self._shown = _somebody_looks() if shown is None else shown
         self._began, self._last, self._written = time.monotonic(), 0.0, False
 
-    def __call__(self, done: int, total: int | None = None) -> None:
+    def __call__(self, done: int, total: int | None = None, note: str = "") -> None:
         self._total = total or self._total
         now = time.monotonic()
         if not self._shown or now - self._began < 0.5 or (now - self._last < 0.1 and done < self._total):
@@ -24,7 +24,8 @@ class Progress:
         left = (now - self._began) / max(done, 1) * (self._total - done)
         bar = "█" * (20 * done // self._total)
         minutes, seconds = divmod(int(left + 0.5), 60)
-        sys.stderr.write(f"\r{self._what} {bar:<20} {done}/{self._total} [{minutes:02d}:{seconds:02d} left]")
+        note = f" {note}" if note else ""
+        sys.stderr.write(f"\r{self._what} {bar:<20} {done}/{self._total} [{minutes:02d}:{seconds:02d} left]{note}")
         sys.stderr.flush()
         self._written = True
 

@@ -17,18 +17,29 @@ RULES = ("left", "right", "midpoint", "trapezoid", "simpson", "gauss-legendre", 
 BASELINES = ("zero", "mean", "blur", "noise")
 
 
-def rule(tolerance: float | None, name: str | None, steps: int | None) -> dict[str, Any] | None:
+def rule(
+    tolerance: float | None,
+    name: str | None,
+    steps: int | None,
+    map_tolerance: float | None = None,
+    max_gradients: int | None = None,
+) -> dict[str, Any] | None:
     """The quadrature rule; None where nothing is said."""
+    for given_name, value in (("map_tolerance", map_tolerance), ("max_gradients", max_gradients)):
+        if value is not None and (steps is not None or name not in (None, "adaptive")):
+            raise SettingError(f"{given_name}= is for the adaptive rule\nhint: leave out rule= and steps=")
     if tolerance is not None and (name not in (None, "adaptive") or (steps is not None and name is None)):
         raise SettingError("tolerance= and steps= exclude each other\nhint: give a tolerance, or rule= and steps=")
-    if tolerance is None and name is None and steps is None:
+    if all(value is None for value in (tolerance, name, steps, map_tolerance, max_gradients)):
         return None
     chosen = name or ("gauss-legendre" if steps is not None else "adaptive")
     if chosen not in RULES:
         raise SettingError(f"there is no rule {chosen!r}\nhint: choose one of {', '.join(RULES)}")
     if chosen == "adaptive":
         limit = 1e-3 if tolerance is None else float(tolerance)
-        return {"rule": chosen, "tolerance": limit, "max_gradients": 2000 if steps is None else int(steps)}
+        most = next((int(n) for n in (max_gradients, steps) if n is not None), 2000)
+        made: dict[str, Any] = {"rule": chosen, "tolerance": limit, "max_gradients": most}
+        return made if map_tolerance is None else {**made, "map_tolerance": float(map_tolerance)}
     count = 50 if steps is None else int(steps)
     return {"rule": chosen, "nodes" if chosen == "gauss-legendre" else "steps": count}
 
@@ -97,7 +108,13 @@ def method(name: str, arguments: dict[str, Any], *, flow: bool, background: bool
     chosen, given_rows = baseline(written.get("baseline"))
     named = isinstance(written.get("baseline"), str) and written["baseline"] == "background"
     settings: dict[str, Any] = {"seed": int(written.get("seed", 0))}
-    made = rule(written.get("tolerance"), written.get("rule"), written.get("steps"))
+    made = rule(
+        written.get("tolerance"),
+        written.get("rule"),
+        written.get("steps"),
+        written.get("map_tolerance"),
+        written.get("max_gradients"),
+    )
     if made is not None:
         settings["rule"] = made
     if chosen is not None:

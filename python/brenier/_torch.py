@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from . import _internal
-from ._wording import in_arguments
 from .exceptions import BrenierError
 
 LOG = logging.getLogger("brenier")
@@ -97,7 +96,7 @@ def native(module: Any, example: Any, options: str) -> tuple[_internal.Model, li
             made.outputs()
             return made, []
         except BrenierError as error:
-            reason = in_arguments(str(error)).split("\n")[0]
+            reason = str(error).split("\n")[0]
         except Exception as error:  # the exporter raises anything
             reason = f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"
     notice = f"torch itself computes scores and gradients, because the module cannot be exported to ONNX ({reason})"

@@ -5,8 +5,6 @@ A message says what happened and with which value; ``hint`` says what to try, in
 
 from __future__ import annotations
 
-from ._wording import in_arguments
-
 __all__ = [
     "BrenierError",
     "DataError",
@@ -97,5 +95,5 @@ _CLASSES: dict[str, type[BrenierError]] = {
 
 
 def _from_native(name: str, message: str) -> BrenierError:
-    """The exception of an error of the library, worded for Python."""
-    return _CLASSES[name](in_arguments(message))
+    """The exception of an error of the library, which comes worded for Python."""
+    return _CLASSES[name](message)

@@ -47,6 +47,7 @@ def test_credit_sums_to_the_change_within_the_tolerance(smooth: Fixture) -> None
 
 ASKED: list[tuple[str, dict[str, Any], list[str]]] = [
     ("ig", {"tolerance": 1e-3}, ["--tolerance", "1e-3"]),
+    ("ig", {"map_tolerance": 1e-2, "max_gradients": 500}, ["--map-tolerance", "1e-2", "--max-gradients", "500"]),
     ("smoothgrad", {"samples": 6, "seed": 3}, ["--samples", "6", "--seed", "3"]),
     ("guided-backprop", {}, []),
     ("grad-cam", {}, []),
@@ -300,6 +301,36 @@ def test_shap_takes_them(smooth: Fixture) -> None:
     np.testing.assert_array_equal(theirs.values, found.values)
     np.testing.assert_array_equal(theirs.error_std, found.standard_errors)
     assert list(theirs.feature_names) == list("uvwxyz")
+
+
+def test_reasons_are_the_columns_that_moved_the_score(smooth: Fixture) -> None:
+    model, data = smooth
+    names = ["age", "city=Lyon", "city=Oslo", "debt", "rank", "years"]
+    found = brenier.explain(model, data["inputs"], feature_names=names, baseline=data["baselines"], target=1)
+    columns = np.stack([found.values[:, 0], found.values[:, 1] + found.values[:, 2], *found.values[:, 3:].T], 1)
+    for row, credit, score, reference in zip(found.reasons(2), columns, found.scores, found.reference_scores, strict=True):
+        sign = 1 if score >= reference else -1
+        listed = [reason["credit"] for reason in row["reasons"]]
+        np.testing.assert_allclose(listed, sign * np.sort(sign * credit)[::-1][: len(listed)], atol=1e-12)
+        assert row["side"] == ("for" if sign > 0 else "against") and all(sign * value > 0 for value in listed)
+        assert row["reasons"][0]["counterpart"] is not None
+        total = sum(listed) + row["unlisted"] + row["other_side"]
+        np.testing.assert_allclose(total, credit.sum(), atol=1e-9)
+    said = found.reasons(1, sentence="{column} is {value}")[0]["reasons"][0]
+    assert said["sentence"] == f"{said['column']} is {said['value']}"
+    with pytest.raises(brenier.exceptions.BrenierError, match="speaking"):
+        found.reasons(2, speaking="up")
+    with pytest.raises(brenier.exceptions.BrenierError, match="column"):
+        found.reasons(2, sentence="{colum}")
+    with pytest.raises(brenier.exceptions.BrenierError, match="feature_names"):
+        brenier.explain(model, data["inputs"]).reasons(2)
+
+
+def test_pipelines_of_scikit_learn_have_gradients() -> None:
+    path, data = FIXTURES / "pipelines/svc_rbf.onnx", np.load(FIXTURES / "pipelines/svc_rbf.npz")
+    found = brenier.explain(str(path), data["rows"], "gradient", target=1)
+    np.testing.assert_allclose(found.scores, data["scores"][:, 1], atol=1e-5)
+    np.testing.assert_allclose(found.values, data["gradients"][:, 1], atol=1e-4)
 
 
 def test_scikit_learn_models(tmp_path: Path) -> None:

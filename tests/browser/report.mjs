@@ -1,11 +1,11 @@
 // Opens reports in a real browser and uses them as a reader would:
-//   node report.mjs IMAGES.html TABLE.html FIRST.html AGAINST.html ROW.html [FOLDER FOR SCREENSHOTS]
+//   node report.mjs IMAGES.html TABLE.html FIRST.html AGAINST.html ROW.html GLANCE.html [FOLDER FOR SCREENSHOTS]
 // IMAGES was made anew from the files beside FIRST; TABLE has metrics; AGAINST and ROW compare with a population.
 import assert from "node:assert/strict";
 import { pathToFileURL } from "node:url";
 import { chromium } from "playwright-core";
 
-const [images, table, first, against, row, shots] = process.argv.slice(2);
+const [images, table, first, against, row, glance, shots] = process.argv.slice(2);
 const executablePath = process.env.CHROMIUM ?? "/usr/bin/chromium";
 const quiet = ["--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-quic", "--no-first-run"];
 const browser = await chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-gpu", ...quiet] });
@@ -120,6 +120,9 @@ await check("a comparison opens with the counterpart, the input, the difference,
   const pictures = await card.locator("canvas").evaluateAll((all) => all.map((c) => c.toDataURL()));
   assert.equal(new Set(pictures).size, 4, "four pictures, all different");
   assert.equal(await card.locator("svg").count(), 1);
+  const below = await page.locator("article .part > .row figcaption strong").allTextContents();
+  assert.deepEqual(below, ["ig"], "what the card shows is not shown again");
+  assert.equal(await card.locator("details").count(), 1, "the facts of its certificate are in the card");
   if (shots) await page.screenshot({ path: `${shots}/against.png`, fullPage: true });
   assert.deepEqual(complaints, []);
 });
@@ -169,6 +172,31 @@ await check("nothing overflows on a phone, in light and in dark", async () => {
       await fits(page, 390);
       if (shots) await page.screenshot({ path: `${shots}/phone-${colorScheme}-${file === images ? "images" : "table"}.png` });
     }
+  }
+});
+
+await check("a table at a glance draws every picture quickly, takes another column, and fits a phone", async () => {
+  const { page, complaints, requests } = await open(glance, { viewport: { width: 1200, height: 900 } });
+  assert.equal(requests.length, 1, `requests: ${requests}`);
+  const painted = await page.locator("canvas").evaluateAll((all) =>
+    all.map((c) => new Set(c.getContext("2d").getImageData(0, 0, c.width, c.height).data).size),
+  );
+  assert.ok(painted.length === 4 && painted.every((colours) => colours > 5), `colours: ${painted}`);
+  const picture = () => page.locator("#dependence").evaluate((c) => c.toDataURL());
+  const before = await picture();
+  await page.locator("#column").selectOption({ label: "sex" });
+  assert.notEqual(await picture(), before);
+  const heads = await page.locator("#cohorts th").allTextContents();
+  assert.equal(heads[0], "sex");
+  assert.ok(heads[1].startsWith("female (") && heads[2].startsWith("male ("), `cohorts: ${heads}`);
+  assert.match(await page.locator("#cohorts td:nth-child(2)").first().textContent(), /^-?[\d.]+ \[-?[\d.]+, -?[\d.]+\]$/);
+  assert.match(await page.locator("#about").textContent(), /^300 rows by ig/);
+  if (shots) await page.screenshot({ path: `${shots}/glance.png`, fullPage: true });
+  assert.deepEqual(complaints, []);
+  for (const colorScheme of ["light", "dark"]) {
+    const phone = await open(glance, { viewport: { width: 390, height: 844 }, colorScheme });
+    await fits(phone.page, 390);
+    if (shots) await phone.page.screenshot({ path: `${shots}/glance-phone-${colorScheme}.png` });
   }
 });
 

@@ -17,6 +17,9 @@ pub(crate) struct Args {
     /// Say nothing on the way, only errors
     #[arg(short, long, global = true)]
     pub(crate) quiet: bool,
+    /// The most memory that may be taken, such as 4G or 500M; most of what is free where not given
+    #[arg(long, global = true, value_name = "SIZE")]
+    pub(crate) max_memory: Option<String>,
     /// Take flags from a TOML file: `method = ["ig", "transport"]` for --method ig,transport, for every verb or under
     /// its name, such as `[explain]`; flags that are typed win
     #[arg(long, global = true, value_name = "FILE")]
@@ -30,6 +33,8 @@ pub(crate) enum Command {
     Demo(verbs::demo::Demo),
     /// Explain a model's score: the credit of every feature, with its certificate
     Explain(Box<verbs::explain::Explain>),
+    /// Join the shards of an explain run: what one run gives, to the bit
+    Merge(verbs::merge::Merge),
     /// Compare methods by metrics: a table with intervals, on a model and data of your own
     Evaluate(Box<verbs::evaluate::Evaluate>),
     /// Why the mean score differs between two populations: the credit of every column, with intervals
@@ -66,6 +71,7 @@ impl Command {
             }),
             Command::Evaluate(evaluate) => verbs::evaluate::run(evaluate),
             Command::Explain(explain) => verbs::explain::run(explain, words),
+            Command::Merge(merge) => verbs::merge::run(merge),
             Command::Shift(shift) => verbs::shift::run(shift),
             Command::Inspect(inspect) => verbs::inspect::run(inspect),
             Command::Calibrate(calibrate) => verbs::calibrate::run(calibrate),

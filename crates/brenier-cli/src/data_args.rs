@@ -32,10 +32,10 @@ pub(crate) struct DataArgs {
     #[arg(long, value_name = "SIZES", value_delimiter = ',')]
     shape: Option<Vec<usize>>,
     /// Arrays and tables: divide every value by this
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
     maximum: Option<f32>,
     /// Use only the first rows
-    #[arg(long, value_name = "N", value_parser = rows)]
+    #[arg(long, value_name = "N", value_parser = rows, allow_negative_numbers = true)]
     limit: Option<usize>,
 }
 
@@ -74,7 +74,7 @@ fn rows(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(0) => Err("no rows would be left".to_string()),
         Ok(rows) => Ok(rows),
-        Err(_) => Err(format!("'{text}' is no number of rows")),
+        Err(_) => Err("it is a whole number from 1 on".to_string()),
     }
 }
 

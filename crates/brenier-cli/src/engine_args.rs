@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use brenier::engine::{EngineConfig, EngineKind, Provider};
+use brenier::engine::{Arithmetic, EngineConfig, EngineKind, Provider};
 use clap::Args;
 
 /// Which engine runs the networks
@@ -21,6 +21,9 @@ pub(crate) struct EngineArgs {
     /// Workers, each on a core of its own; one for every core where not given
     #[arg(long, value_name = "N")]
     workers: Option<usize>,
+    /// How the built-in engine computes convolutions of 3x3: fast, or accurate (smaller rounding errors)
+    #[arg(long, value_name = "ARITHMETIC", default_value_t = Arithmetic::Fast)]
+    arithmetic: Arithmetic,
     /// Do not compare the engine's values with the reference evaluator when a model is first used
     #[arg(long)]
     no_engine_check: bool,
@@ -40,6 +43,7 @@ impl EngineArgs {
             library: self.ort_library.clone(),
             provider: self.provider,
             workers: self.workers,
+            arithmetic: self.arithmetic,
             unchecked: self.no_engine_check,
         }
     }

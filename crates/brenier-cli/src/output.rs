@@ -9,6 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::{Context, Result};
 use clap::ValueEnum;
 
+use crate::wording::{flags, told};
+
 /// How data is written to stdout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
@@ -78,9 +80,21 @@ pub(crate) fn print_progress(line: &str) {
     }
 }
 
+/// Writes what a model has to say.
+pub(crate) fn print_notices(notices: &[brenier::Notice]) {
+    for notice in notices {
+        print_progress(&format!("notice: {}", notice.worded(flags)));
+    }
+}
+
+/// Writes the last words of a process that ends at once.
+pub(crate) fn print_last_words(message: &str) {
+    print_error(&anyhow::anyhow!("{message}"));
+}
+
 /// Writes an error to stderr: what happened, why, and a hint on a line of its own where there is one.
 pub(crate) fn print_error(error: &anyhow::Error) {
-    let chain = error.chain().map(ToString::to_string).collect::<Vec<_>>();
+    let chain = error.chain().map(told).collect::<Vec<_>>();
     let mut message = String::new();
     let mut hints = Vec::new();
     for (i, part) in chain.iter().enumerate() {

@@ -24,6 +24,8 @@ const LINE_SECONDS: u64 = 15;
 /// Whether the user asked to stop. There is one Ctrl-C for the whole process.
 static STOP: AtomicBool = AtomicBool::new(false);
 static LISTENING: Once = Once::new();
+/// Whether somebody looks at [`STOP`], so that a run ends in order.
+static HEARD: AtomicBool = AtomicBool::new(false);
 
 /// The key that asks a run to stop.
 #[derive(Debug, Clone, Copy)]
@@ -32,22 +34,32 @@ pub(crate) struct StopKey(());
 impl StopKey {
     /// Listens for Ctrl-C from now on: the first asks to stop, the second ends the process.
     pub(crate) fn listen() -> Result<StopKey> {
-        let mut listening = Ok(());
-        LISTENING.call_once(|| {
-            listening = ctrlc::set_handler(|| {
-                if STOP.swap(true, Ordering::SeqCst) {
-                    std::process::exit(130);
-                }
-                eprintln!("\nstopping after this step; press Ctrl-C again to leave at once");
-            });
-        });
-        listening.context("cannot listen for Ctrl-C")?;
+        leave_on_ctrl_c()?;
+        HEARD.store(true, Ordering::SeqCst);
         Ok(StopKey(()))
     }
 
     pub(crate) fn pressed(self) -> bool {
         STOP.load(Ordering::SeqCst)
     }
+}
+
+/// From now on Ctrl-C ends the process with 130 and a word on how to go on; a run that listens ends in order.
+pub(crate) fn leave_on_ctrl_c() -> Result<()> {
+    let mut listening = Ok(());
+    LISTENING.call_once(|| {
+        listening = ctrlc::set_handler(|| {
+            if !HEARD.load(Ordering::SeqCst) {
+                eprintln!("\nstopped before anything was written; the same command starts again");
+                std::process::exit(130);
+            }
+            if STOP.swap(true, Ordering::SeqCst) {
+                std::process::exit(130);
+            }
+            eprintln!("\nstopping after this step; press Ctrl-C again to leave at once");
+        });
+    });
+    listening.context("cannot listen for Ctrl-C")
 }
 
 /// The end of a run that was asked to stop: what is left of it, and how to go on.
@@ -66,17 +78,26 @@ impl std::error::Error for Stopped {}
 pub(crate) struct RunProgress {
     stop: StopKey,
     stage: Option<(&'static str, Gauge)>,
+    /// The first step of this session that was seen and when; nothing once it was said how long training takes.
+    measured: Option<(u64, Instant)>,
+    told: bool,
 }
+
+/// Seconds of training after which it can be said how long it takes.
+const MEASURED_SECONDS: f64 = 3.0;
+/// What is over sooner need not be announced.
+const WORTH_SAYING_SECONDS: f64 = 10.0;
 
 impl RunProgress {
     pub(crate) fn new(stop: StopKey) -> RunProgress {
-        RunProgress { stop, stage: None }
+        RunProgress { stop, stage: None, measured: None, told: false }
     }
 
     /// Shows an event; says to stop where the user asked for it.
     pub(crate) fn show(&mut self, event: Event) -> ControlFlow<()> {
         match event {
             Event::Training(p, total) => {
+                self.tell_time(p.step, total);
                 let message = format!("loss {:.5}, rate {:.1e}", p.loss, p.learning_rate);
                 self.advance("training", p.step, total, &message);
             }
@@ -90,6 +111,26 @@ impl RunProgress {
             }
         }
         self.go_on()
+    }
+
+    /// Says once how long training takes on this machine, after some steps.
+    fn tell_time(&mut self, step: u64, total: u64) {
+        let (first, since) = *self.measured.get_or_insert_with(|| (step, Instant::now()));
+        let seconds = since.elapsed().as_secs_f64();
+        if self.told || seconds < MEASURED_SECONDS || step >= total {
+            return;
+        }
+        self.told = true;
+        let left = seconds / (step - first).max(1) as f64 * (total - step) as f64;
+        if left < WORTH_SAYING_SECONDS {
+            return;
+        }
+        let left = indicatif::HumanDuration(Duration::from_secs_f64(left));
+        print_progress(&format!(
+            "{total} steps: {left} of training are left on this machine, measured over {} steps; --minutes or --steps take \
+             less or more",
+            step - first
+        ));
     }
 
     /// Says to stop where the user asked for it.

@@ -1,17 +1,19 @@
 //! The flags of a run: where it is kept, how it trains and what it prints. Shared by every verb that trains.
 
-use std::path::PathBuf;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use anyhow::{Result, anyhow, bail};
 use brenier::calibration::FlowQuality;
 use brenier::data::Dataset;
-use brenier::runs::Outcome;
+use brenier::runs::{Event, Outcome, Watch};
 use brenier::train::TrainConfig;
 use clap::Args;
 
 use crate::data_args::DataArgs;
 use crate::engine_args::EngineArgs;
-use crate::output::{Format, expect_writable, print_data};
+use crate::output::{Format, expect_writable, print_data, print_progress};
 use crate::progress::{RunProgress, StopKey, Stopped};
 
 /// A run
@@ -141,9 +143,12 @@ pub(crate) fn calibration_lines(rows: usize, quality: &FlowQuality) -> Vec<(&'st
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Training")]
 pub(crate) struct TrainingArgs {
-    /// Optimiser steps
-    #[arg(long, value_name = "N")]
+    /// Optimiser steps; 5000 for images, 4000 for tables where not given
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     steps: Option<u64>,
+    /// Train for about so many minutes on this machine: a few steps are measured first, and say how many steps that is
+    #[arg(long, value_name = "MINUTES", conflicts_with_all = ["steps", "resume"], value_parser = minutes, allow_negative_numbers = true)]
+    minutes: Option<f64>,
     /// Rows per step
     #[arg(long, value_name = "N")]
     batch: Option<usize>,
@@ -170,25 +175,72 @@ pub(crate) struct TrainingArgs {
     checkpoint_every: u64,
 }
 
+/// A time to train for.
+fn minutes(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(minutes) if minutes > 0.0 && minutes <= 1e6 => Ok(minutes),
+        _ => Err("it is a number of minutes above 0".to_string()),
+    }
+}
+
+/// Steps that are taken to see how long one takes: at least so many, and for so many seconds.
+const MEASURED: (u64, f64) = (10, 5.0);
+
+impl RunArgs {
+    /// Whether a time to train for was given.
+    pub(crate) fn is_timed(&self) -> bool {
+        self.training.minutes.is_some()
+    }
+
+    /// The training with as many steps as fit into the minutes that were asked for, where they were. `train` trains into a
+    /// folder and is stopped when its speed is known; nothing of it is kept.
+    pub(crate) fn timed(
+        &self,
+        training: TrainConfig,
+        train: impl FnOnce(TrainConfig, &Path, Watch) -> Result<Outcome>,
+    ) -> Result<TrainConfig> {
+        let Some(minutes) = self.training.minutes else { return Ok(training) };
+        let folder = self.output.join("measuring");
+        let stop = StopKey::listen()?;
+        let (mut first, mut speed) = (None, None);
+        let asked =
+            TrainConfig { log_every: 1, checkpoint_every: u64::MAX, steps: 1_000_000, ..training.clone() };
+        train(asked, &folder, &mut |event| {
+            let Event::Training(progress, _) = event else { return ControlFlow::Continue(()) };
+            // The first step also warms up.
+            let (step, since) = *first.get_or_insert_with(|| (progress.step, Instant::now()));
+            let (made, seconds) = (progress.step - step, since.elapsed().as_secs_f64());
+            if made >= MEASURED.0 && seconds >= MEASURED.1 {
+                speed = Some(seconds / made as f64);
+            }
+            if speed.is_some() || stop.pressed() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })?;
+        std::fs::remove_dir_all(&folder).ok();
+        let Some(speed) = speed else {
+            return Err(anyhow!(Stopped("stopped before the first step\nhint: nothing is kept".to_string())));
+        };
+        let steps = ((60.0 * minutes / speed) as u64).max(1);
+        print_progress(&format!(
+            "{steps} steps fit into {minutes} minutes: {speed:.3} s a step on this machine"
+        ));
+        Ok(TrainConfig { steps, warmup_steps: (steps / 10).min(200), ..training })
+    }
+}
+
 impl TrainingArgs {
     /// What the flags mean, over the defaults for these data.
     fn config(&self, data: &Dataset, engine: &EngineArgs) -> TrainConfig {
-        let (steps, batch, learning_rate) =
-            if data.is_images() { (5000, 64, 1e-3) } else { (4000, 256, 2e-3) };
-        let steps = self.steps.unwrap_or(steps);
+        let suited = TrainConfig::suited_to(data);
         TrainConfig {
-            steps,
-            warmup_steps: (steps / 10).min(200),
-            batch: self.batch.unwrap_or(batch.min(data.len())),
-            learning_rate: self.learning_rate.unwrap_or(learning_rate),
-            weight_decay: self.weight_decay.unwrap_or(0.0),
+            batch: self.batch.unwrap_or(suited.batch),
+            learning_rate: self.learning_rate.unwrap_or(suited.learning_rate),
+            weight_decay: self.weight_decay.unwrap_or(suited.weight_decay),
             micro_batch: self.micro_batch,
             seed: self.seed,
             keep_every: self.keep_every,
             checkpoint_every: self.checkpoint_every,
-            log_every: 10,
             engine: engine.config(),
-            ..TrainConfig::default()
+            ..suited.clone().with_steps(self.steps.unwrap_or(suited.steps))
         }
     }
 }

@@ -8,6 +8,7 @@ pub(crate) mod explain;
 pub(crate) mod export;
 pub(crate) mod inspect;
 pub(crate) mod man;
+pub(crate) mod merge;
 pub(crate) mod reflow;
 pub(crate) mod report;
 pub(crate) mod reproduce;

@@ -252,3 +252,29 @@ fn a_row_of_zeros_is_said_to_mean_nothing_for_a_table() {
     let given = world().explain(&["--background", &world().file("people.csv"), "--baseline", "mean"]);
     assert!(!stderr(&given).contains("row of zeros"), "{}", stderr(&given));
 }
+
+#[test]
+fn one_flow_between_all_classes_serves_every_comparison_and_says_so_where_there_is_none() {
+    let world = world();
+    let (data, run) = (world.file("people.csv"), world.file("between"));
+    let train = ["train", &world.file("train.csv"), "--label", "class", "--between-classes", "-o", &run];
+    let small = ["--steps", "400", "--group", "128", "--width", "32", "-q"];
+    let done = brenier(&[train.as_slice(), &small].concat());
+    assert_eq!(done.status.code(), Some(0), "{}", stderr(&done));
+    for certificate in world.certificates(&["-f", &run, "--background", &data, "--against", "light"]) {
+        let found = compared(&certificate);
+        assert_eq!((&found["against"], &found["among"]), (&"light".into(), &"heavy".into()));
+        assert_eq!(found["way"], "a flow between classes");
+        // The flow was followed, and to the right class: there the model sees a light person.
+        assert_eq!(found["reference_class"], "light", "{found}");
+    }
+    let told = world.refusal(&["-f", &run]);
+    assert!(told.contains("between 2 classes") && told.contains("light, heavy"), "{told}");
+    let told = world.refusal(&["-f", &run, "--against", &world.file("light.csv"), "--among", &data]);
+    assert!(told.contains("is none of them"), "{told}");
+    let other =
+        brenier(&["reflow", &run, &world.file("train.csv"), "--label", "class", "-o", &world.file("next")]);
+    assert!(stderr(&other).contains("it leads between the classes"), "{}", stderr(&other));
+    let both = brenier(&[train.as_slice(), &["--from-class", "light"]].concat());
+    assert_eq!(both.status.code(), Some(2), "{}", stderr(&both));
+}

@@ -366,3 +366,76 @@ fn what_cannot_be_written_is_found_before_the_work() {
     refused(&place, "evaluate -m model.onnx rows.npy -o file/out", "file/out");
     refused(&place, "train rows.npy -o file/out", "file/out");
 }
+
+#[test]
+fn a_large_image_takes_little_memory_and_makes_a_small_page() {
+    let place = simple();
+    let mut b = Builder::new("large");
+    let x = b.input("x", DType::F32, &[Dim::symbol("N"), Dim::Known(3), Dim::Known(1024), Dim::Known(1024)]);
+    let mean = b.op("GlobalAveragePool", &[&x]);
+    let flat = b.op("Flatten", &[&mean]);
+    let weights = b.constant(TensorData::f32(&[3, 2], &[1.0, -1.0, 0.5, 2.0, 0.0, 1.0]));
+    let y = b.op("MatMul", &[&flat, &weights]);
+    b.output("y", &y);
+    save(&place, "large.onnx", b.finish().unwrap());
+    let image =
+        Array4::from_shape_fn((1, 3, 1024, 1024), |(_, c, i, j)| ((c + i * 3 + j) % 256) as f32 / 255.0);
+    ndarray_npy::write_npy(place.file("large.npy"), &image).unwrap();
+    answered(&place, "explain -m large.onnx large.npy --steps 2 --rule left -o out --max-memory 500M");
+    let size = std::fs::metadata(place.file("out/report.html")).unwrap().len();
+    assert!(size < 20_000_000, "the page has {size} bytes");
+    assert!(place.file("out/heatmaps/0000-ig-target1.png").exists());
+}
+
+#[test]
+fn memory_is_limited_and_the_number_is_said() {
+    let place = simple();
+    // 240 MB, of which the disk holds a line.
+    let text = "{'descr': '<f4', 'fortran_order': False, 'shape': (30000000, 2), }\n";
+    let file = std::fs::File::create(place.file("rows240.npy")).unwrap();
+    (&file).write_all(&npy(text)).unwrap();
+    file.set_len(240_000_000 + npy(text).len() as u64).unwrap();
+    refused(&place, "train rows240.npy -o run --max-memory 120M", "--max-memory allows for 0.12 GB");
+    for size in ["much", "0", "4 elephants"] {
+        refused(
+            &place,
+            &format!("inspect model.onnx --max-memory '{size}'"),
+            "hint: write 4G, 500M, or bytes",
+        );
+    }
+    answered(&place, "explain -m model.onnx rows.npy --max-memory 1G");
+}
+
+#[test]
+fn ctrl_c_ends_with_130_and_says_how_to_go_on() {
+    let place = simple();
+    let rows = Array2::from_shape_fn((400, 2), |(i, j)| ((i * 7 + j * 3) % 11) as f32);
+    ndarray_npy::write_npy(place.file("many.npy"), &rows).unwrap();
+    for (line, words) in [
+        ("train many.npy -o run --steps 1000000", "--resume"),
+        ("explain -m model.onnx many.npy -o out --method smoothgrad --samples 1000000", "goes on"),
+        ("evaluate -m model.onnx many.npy -o table --methods smoothgrad --samples 1000000", "hint: "),
+        ("explain -m model.onnx many.npy --method smoothgrad --samples 1000000", "hint: "),
+    ] {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_brenier"))
+            .args(line.split(' '))
+            .current_dir(place.file("."))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_millis(2500));
+        let told = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+        assert!(told.success(), "{line}: it is over already");
+        let start = Instant::now();
+        while child.try_wait().unwrap().is_none() && start.elapsed() < PATIENCE {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let _ = child.kill();
+        let done = child.wait_with_output().unwrap();
+        let told = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert_eq!(done.status.code(), Some(130), "{line}\n{told}");
+        assert!(told.contains(words), "{line}\n{told}");
+    }
+}

@@ -6,7 +6,9 @@ mod layers;
 use std::path::Path;
 
 const ORDER: &[&str] = &[
+    "wording",
     "output",
+    "memory",
     "progress",
     "assets",
     "data_args",

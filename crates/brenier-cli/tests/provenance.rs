@@ -216,3 +216,67 @@ fn a_flow_says_nothing_of_the_machine() {
     let told = place.refused("reflow run1 people.csv -o second --reference gone.csv");
     assert!(told.contains("the reference 'gone.csv' is not here\nhint: "), "{told}");
 }
+
+#[test]
+fn a_folder_holds_one_run() {
+    let place = Place::new();
+    place.image_model("model.onnx");
+    for (name, count) in [("three.npy", 3), ("one.npy", 1)] {
+        let images =
+            ndarray::Array4::from_shape_fn((count, 1, 8, 8), |(n, _, i, j)| ((n + i * j) as f32).sin());
+        ndarray_npy::write_npy(place.file(name), &images).unwrap();
+    }
+    let named = |folder: &str| {
+        let mut names: Vec<String> = std::fs::read_dir(place.file(folder))
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        names
+    };
+    done(&place, "explain -m model.onnx three.npy -o out");
+    assert_eq!(named("out/heatmaps").len(), 3);
+    assert!(named("out").contains(&"stills.npz".to_string()));
+    // Fewer inputs, and a method without a path.
+    done(&place, "explain -m model.onnx one.npy --method gradient -o out --force");
+    let [only] = &named("out/heatmaps")[..] else { panic!("{:?}", named("out/heatmaps")) };
+    assert!(only.starts_with("0000-gradient-"), "{only}");
+    assert!(!named("out").contains(&"stills.npz".to_string()));
+    // Several methods have folders of their own.
+    let several = "explain -m model.onnx one.npy --method gradient,gradient-input -o out";
+    refused(&place, "out", several, "out holds the results of another run");
+    done(&place, &format!("{several} --force"));
+    let found = named("out");
+    assert!(!found.iter().any(|name| name.starts_with("explanations.")), "{found:?}");
+    done(&place, "explain -m model.onnx one.npy --method gradient -o out --force");
+    let found = named("out");
+    assert!(!found.iter().any(|name| name == "gradient" || name == "gradient-input"), "{found:?}");
+    done(&place, "verify out");
+}
+
+#[test]
+fn groups_and_truth_enter_by_content_and_are_told_briefly() {
+    let place = Place::new();
+    place.image_model("model.onnx");
+    let images = ndarray::Array4::from_shape_fn((2, 1, 8, 8), |(n, _, i, j)| ((n + i * j) as f32).sin());
+    ndarray_npy::write_npy(place.file("images.npy"), &images).unwrap();
+    let groups =
+        |first: i64| Array2::from_shape_fn((8, 8), |(i, j)| if i + j == 0 { first } else { (i / 2) as i64 });
+    ndarray_npy::write_npy(place.file("groups.npy"), &groups(0)).unwrap();
+    let line =
+        "explain -m model.onnx images.npy --method kernel-shap --groups groups.npy --samples 60 -o out";
+    done(&place, line);
+    ndarray_npy::write_npy(place.file("groups.npy"), &groups(3)).unwrap();
+    refused(&place, "out", line, "out holds another run");
+    let told = place.refused(line);
+    assert!(told.len() < 500, "{told}");
+    let truth =
+        |value: u8| ndarray::Array4::from_shape_fn((2, 1, 8, 8), |(_, _, i, j)| u8::from(i + j < 4) * value);
+    ndarray_npy::write_npy(place.file("truth.npy"), &truth(1)).unwrap();
+    let line = "evaluate -m model.onnx images.npy --truth truth.npy --methods gradient --metrics mass-accuracy -o table";
+    done(&place, line);
+    let mut other = truth(1);
+    other[[0, 0, 7, 7]] = 1;
+    ndarray_npy::write_npy(place.file("truth.npy"), &other).unwrap();
+    refused(&place, "table", line, "table holds another run");
+}

@@ -362,3 +362,139 @@ fn wide(place: &Place) {
     assert!(message.contains("has no column 'city'") && message.len() < 2000, "{}", message.len());
     assert!(start.elapsed().as_secs() < 60, "{:?}", start.elapsed());
 }
+
+/// Reasons of one row beside the mean of the training data: debt -3, age -2, city nothing.
+const ROW: &str = "age,city,debt\n33,Oslo,4.5\n";
+const MEAN: &str = "--label loan --baseline mean --background train.csv";
+
+#[test]
+fn reasons_are_the_columns_that_moved_the_score_with_both_values() {
+    let place = place();
+    place.write("row.csv", ROW);
+    let line = format!("explain row.csv -m model.onnx {MEAN} --reasons 4");
+    let found = place.json(&format!("{line} --format json"));
+    assert!(found["caveat"].as_str().unwrap().contains("association, not a cause"));
+    let row = &found["rows"][0];
+    assert_eq!((&row["score"], &row["counterpart_score"]), (&Value::from(44.0), &Value::from(49.0)));
+    assert_eq!(row["side"], "against");
+    let reasons: Vec<(&str, &str, &str, i64)> = row["reasons"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|r| {
+            let text = |key: &str| r[key].as_str().unwrap();
+            (text("column"), text("value"), text("counterpart"), r["credit"].as_f64().unwrap().round() as i64)
+        })
+        .collect();
+    assert_eq!(
+        reasons,
+        [("debt", "4.5", "3", -3), ("age", "33", "35", -2)],
+        "a column without credit is no reason"
+    );
+    let done = place.run(&format!("{line} --sentence {{column}}:{{value}}/{{counterpart}}"));
+    let said = String::from_utf8_lossy(&done.stdout).into_owned();
+    assert!(said.contains("1. debt:4.5/3\n") && said.contains("2. age:33/35\n"), "{said}");
+    // What raises the score: nothing does.
+    let found = place.json(&format!("{line} --speaking for --format json"));
+    assert_eq!(found["rows"][0]["reasons"].as_array().unwrap().len(), 0);
+    assert!(found["rows"][0]["remarks"][0].as_str().unwrap().contains("no column speaks"), "{found}");
+}
+
+#[test]
+fn reasons_are_written_beside_the_explanations_for_every_method() {
+    let place = place();
+    place.write("rows.csv", "age,city,debt\n33,Oslo,4\n50,Pisa,1\n");
+    let line = format!("explain rows.csv -m model.onnx {MEAN} --reasons 1 --method ig,occlusion -o out");
+    let done = place.run(&line);
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    for folder in ["out/ig", "out/occlusion"] {
+        let table = place.read(&format!("{folder}/reasons.csv"));
+        let lines: Vec<&str> = table.lines().collect();
+        assert_eq!(lines.len(), 3, "{table}");
+        // Age and debt have -2 each: one of them is listed, and the tie is told.
+        assert!(lines[1].contains(",against,1,age,33,35,-2") && lines[1].contains(",yes,"), "{table}");
+        assert!(lines[2].contains(",for,1,age,50,35,15"), "{table}");
+        let all: Value = serde_json::from_str(&place.read(&format!("{folder}/reasons.json"))).unwrap();
+        let remark = all["rows"][0]["remarks"][0].as_str().unwrap();
+        assert_eq!(remark, "debt, which is not listed, could as well stand in the place of age");
+        assert!(place.read(&format!("{folder}/reasons.txt")).contains("tied with the next"));
+    }
+}
+
+#[test]
+fn reasons_of_pipelines_and_of_trees() {
+    let fixtures = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures");
+    let place = Place::new();
+    place.write("rows.csv", "a,b,c,d\n0.5,3,-1,0.25\n1.5,2,0,1\n-1,4,-2,0\n");
+    place.write("wide.csv", "a,b,c,d,e,f\n0.5,3,-1,0.25,1,0\n1.5,2,0,1,0,1\n-1,4,-2,0,2,-1\n");
+    for (model, rows) in [("pipelines/standard_logistic.onnx", "rows"), ("trees/xgb.json", "wide")] {
+        let line = format!(
+            "explain {rows}.csv -m {fixtures}/{model} --schema {rows}.csv --baseline mean --background {rows}.csv \
+             --method ig --reasons 2 --format json"
+        );
+        let found = place.json(&line);
+        let mut seen = 0;
+        for row in found["rows"].as_array().unwrap() {
+            let change = row["score"].as_f64().unwrap() - row["counterpart_score"].as_f64().unwrap();
+            let reasons = row["reasons"].as_array().unwrap();
+            // Between thresholds a score of trees does not change, and then there is no reason.
+            assert!((1..=2).contains(&reasons.len()) || change == 0.0, "{row}");
+            seen += reasons.len();
+            for reason in reasons {
+                assert!(reason["credit"].as_f64().unwrap() * change > 0.0, "{row}");
+                assert!(reason["counterpart"].is_string(), "{row}");
+            }
+        }
+        assert!(seen >= 2, "{found}");
+    }
+    let found = place.json(&format!(
+        "explain rows.csv -m {fixtures}/pipelines/standard_logistic.onnx --schema rows.csv --reasons 1 --format json"
+    ));
+    let target = found["rows"][0]["target"].as_str().unwrap();
+    assert!(["approved", "declined"].contains(&target), "{found}");
+}
+
+#[test]
+fn reasons_that_cannot_be_given_are_refused_in_one_sentence() {
+    let place = place();
+    place.write("row.csv", ROW);
+    let line = format!("explain row.csv -m model.onnx {MEAN}");
+    let cases = [
+        ("--reasons 0", "--reasons is 0"),
+        ("--reasons 2 --sentence {name}", "no name for the braces of a sentence 'name'"),
+        ("--speaking against", "--reasons"),
+    ];
+    for (flags, told) in cases {
+        let said = place.refused(&format!("{line} {flags}"));
+        assert!(said.contains(told), "{said}");
+    }
+    place.image_model("image.onnx");
+    let said = place.refused("explain -m image.onnx row.npy --reasons 2");
+    assert!(!said.is_empty());
+}
+
+#[test]
+fn a_table_at_a_glance_has_means_over_all_rows_and_cohorts() {
+    let place = place();
+    let rows: String =
+        (0..20).map(|i| format!("{},{},{}\n", 20 + i, ["Oslo", "Pisa"][i % 2], i % 4)).collect();
+    place.write("rows.csv", &format!("age,city,debt\n{rows}"));
+    let done = place.run(&format!("explain rows.csv -m model.onnx {MEAN} --by city -o out"));
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let found: Value = serde_json::from_str(&place.read("out/glance.json")).unwrap();
+    assert_eq!((&found["rows"], &found["by"]), (&Value::from(20), &Value::from("city")));
+    // Credit of age is age - 35: from -15 to 4, and its mean size 106 / 20.
+    let of = |name: &str| {
+        let columns = found["columns"].as_array().unwrap();
+        columns.iter().find(|column| column["name"] == name).unwrap_or_else(|| panic!("no {name}"))
+    };
+    let near = |value: &Value, truth: f64| (value.as_f64().unwrap() - truth).abs() < 1e-4;
+    assert!(near(&of("age")["weight"]["mean"], (120.0 + 10.0) / 20.0), "{}", of("age"));
+    assert!(near(&of("age")["lean"]["mean"], (-120.0 + 10.0) / 20.0), "{}", of("age"));
+    let cohorts = found["cohorts"].as_array().unwrap();
+    assert_eq!(cohorts.iter().map(|c| c["level"].as_str().unwrap()).collect::<Vec<_>>(), ["Oslo", "Pisa"]);
+    let page = place.read("out/glance.html");
+    assert!(page.contains("Content-Security-Policy") && page.len() < 60_000, "{}", page.len());
+    let said = place.refused(&format!("explain rows.csv -m model.onnx {MEAN} --by age -o other"));
+    assert!(said.contains("--by age") && said.contains("more than 12 values"), "{said}");
+}

@@ -197,7 +197,7 @@ fn a_diffusion_model_is_trained_and_is_no_flow() {
     let certificates: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
     assert!(certificates[0]["name"].as_str().unwrap().ends_with("people.csv#0"), "{certificates}");
     let done = brenier(&[explain.as_slice(), &["--method", "transport"]].concat());
-    assert!(stderr(&done).contains("follow it with --method ddim"), "{}", stderr(&done));
+    assert!(stderr(&done).contains("explain with --method ddim"), "{}", stderr(&done));
     let done =
         brenier(&["reflow", text(&run.join("ddpm.onnx")), &data, "-o", text(&folder.path().join("no"))]);
     assert_eq!(done.status.code(), Some(1));

@@ -62,7 +62,7 @@ pub fn additive(config: &AdditiveConfig) -> Result<(Table, Vec<Figure>)> {
             name: "the size of the experiment",
             value: format!("{} features, {} examples", config.dimension, config.examples),
             needs: "both are at least 1",
-            hint: "the paper has 10 features",
+            hint: "the paper has 10 features".into(),
         });
     }
     let problem = Problem::draw(config)?;

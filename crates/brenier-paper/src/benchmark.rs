@@ -169,6 +169,7 @@ pub(super) fn table_rows(
                 mean: summary.mean,
                 std: summary.standard_deviation.unwrap_or(0.0),
                 n: summary.n,
+                half_width: summary.half_width(),
                 paper: paper(&row.method, &metric.name),
             });
         }

@@ -172,7 +172,7 @@ fn rules() -> Vec<(String, Rule)> {
         rules.extend(PAPER.map(|(k, _)| (format!("{name}, K = {k}"), maker(k))));
     }
     rules.push(("adaptive, 1e-3".to_string(), Rule::adaptive(1e-3)));
-    let bounded = Rule::Adaptive { tolerance: 1e-3, max_gradients: 50 };
+    let bounded = Rule::Adaptive { tolerance: 1e-3, max_gradients: 50, map_tolerance: None };
     rules.push(("adaptive, at most 50 gradients".to_string(), bounded));
     rules
 }

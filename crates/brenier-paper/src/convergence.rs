@@ -98,7 +98,7 @@ pub fn kept_checkpoints(folder: &std::path::Path, engine: &EngineConfig) -> Resu
             name: "the number of kept checkpoints",
             value: files.len().to_string(),
             needs: "it takes three to correlate, and the last is the reference",
-            hint: "train with --keep-every",
+            hint: "train with --keep-every".into(),
         });
     }
     files.into_iter().map(|(step, path)| Ok(Kept { step, flow: OnnxFlow::load(path, engine)? })).collect()

@@ -82,6 +82,6 @@ fn check_size(counts: &[(&str, u64)]) -> Result<()> {
         name: "the size of the experiment",
         value: value.join(", "),
         needs: "all are at least 1",
-        hint: "the paper has 5 seeds",
+        hint: "the paper has 5 seeds".into(),
     })
 }

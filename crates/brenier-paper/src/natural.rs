@@ -66,7 +66,7 @@ pub fn natural(
             name: "the pairs of classes",
             value: "none".to_string(),
             needs: "there is a class to explain and one to compare it with",
-            hint: "--pair 4:9",
+            hint: "--pair 4:9".into(),
         });
     }
     let classifier = match network {
@@ -157,7 +157,7 @@ impl<'a> Task<'a> {
         if right.is_empty() {
             return Err(Error::Training {
                 reason: format!("the classifier gets no held-out image of class '{}' right", own.name()),
-                remedy: "train it longer",
+                remedy: "train it longer".into(),
             });
         }
         let inputs = all.select(Axis(0), &right);

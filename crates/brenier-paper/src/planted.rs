@@ -179,7 +179,7 @@ impl World<'_> {
         if chosen.is_empty() {
             return Err(Error::Training {
                 reason: "the classifier of the planted data gets no example right".to_string(),
-                remedy: "train it longer",
+                remedy: "train it longer".into(),
             });
         }
         let inputs = self.test.data.rows_f64(&chosen)?;

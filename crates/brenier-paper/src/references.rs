@@ -13,20 +13,25 @@
 //!
 //! **Two models**: the same flow from images free of *both* patches explains a classifier that learned the first patch and one that learned the
 //! second. Each must be credited on its own. The displacement alone, without a model, is the control: it has no way to tell them apart.
+//!
+//! **Tables** of [`PlantedTable`](brenier::problems::PlantedTable) have the same question, against the other class ([`columns`]).
+
+mod columns;
+mod explained;
 
 use brenier::attribute::{Grouping, Method, Settings, Slic};
 use brenier::classify::{ClassifierConfig, ResnetConfig};
 use brenier::data::Dataset;
 use brenier::engine::EngineConfig;
-use brenier::evaluate::Metric;
 use brenier::flow::{Coupling, NetworkConfig, OnnxFlow, Reversed, UnetConfig};
 use brenier::problems::{DecidingPatch, PatchPlace, Planted, PlantedImages};
 use brenier::runs::{ClassifierRun, FlowRun, ReferenceKind, ReflowRun};
-use brenier::{Error, OnnxPredictor, Result, Store, VelocityField};
-use ndarray::{Array2, ArrayView2, Axis};
+use brenier::{Error, Result, Store, VelocityField};
 use serde::{Deserialize, Serialize};
 
-use super::compare::{Ways, along_lines, by_method, from_nearest, margins, mean, truth_scores};
+use self::columns::columns;
+use self::explained::{Explained, Scores, explained, leads};
+use super::compare::{by_method, from_nearest, margins, mean};
 use super::{Figure, RULE, Row, Scale as Size, Table, Tell, trained};
 
 /// The size of the experiment.
@@ -94,12 +99,6 @@ impl ReferencesConfig {
 const BATCH: usize = 32;
 /// Batches of a classifier are larger: its network is small.
 const CLASSIFIER_BATCH: usize = 64;
-const METRICS: [(&str, &str); 3] =
-    [("mass-accuracy", "mass"), ("rank-accuracy", "rank"), ("pointing-game", "point")];
-
-/// What one way of comparing has on the examples: a metric and a value for each.
-type Scores = Vec<(String, String, Vec<Option<f64>>)>;
-
 /// Runs the experiment on backgrounds that are colour images.
 ///
 /// # Errors
@@ -121,25 +120,25 @@ pub fn references(
     store.claim(&[("the backgrounds and the training".to_string(), about)].into_iter().collect())?;
     let world = World::make(backgrounds, config, engine, store, tell)?;
     let mut scores = world.models(config, tell)?;
+    let rivals: Vec<String> =
+        scores.iter().filter(|(_, metric, _)| metric == "mass").map(|(method, ..)| method.clone()).collect();
     scores.extend(world.flows(config, store, tell)?);
-    let rows = scores.iter().map(|(method, metric, values)| {
-        let known: Vec<f64> = values.iter().flatten().copied().collect();
-        Row::of(method, metric, &known, None)
-    });
+    let mut rows: Vec<Row> = scores
+        .iter()
+        .map(|(method, metric, values)| {
+            let known: Vec<f64> = values.iter().flatten().copied().collect();
+            Row::of(method, metric, &known, None)
+        })
+        .collect();
+    let rivals: Vec<&str> = rivals.iter().map(String::as_str).chain(["noise: trace"]).collect();
+    let largest = config.groups.last().copied().unwrap_or(1);
+    rows.extend(leads(&scores, &format!("free, groups of {largest}, reflow: trace"), &rivals));
+    rows.extend(columns(config, engine, store, tell)?);
     let scale = format!(
         "{train_rows} rows to learn from, {} explained, patches of {} pixels, seed {seed}",
         config.examples, images.patch
     );
-    Ok((Table { name: "references".into(), scale, rows: rows.collect() }, Vec::new()))
-}
-
-/// A model and the examples on which it is explained.
-struct Explained {
-    model: OnnxPredictor,
-    inputs: Array2<f64>,
-    targets: Vec<usize>,
-    truth: Array2<bool>,
-    others: Array2<bool>,
+    Ok((Table { name: "references".into(), scale, rows }, Vec::new()))
 }
 
 struct World<'a> {
@@ -237,8 +236,7 @@ impl<'a> World<'a> {
         for name in &config.methods {
             let method = Method::new(name, &settings)?;
             let credit = by_method(&method, model, inputs.view(), targets, &self.train.data)?;
-            scores.extend(self.first.scores(name, &credit)?);
-            tell(name);
+            add(&mut scores, self.first.scores(name, &credit)?, tell);
         }
         let method = Method::new("expected-gradients", &settings)?;
         let credit = by_method(&method, model, inputs.view(), targets, &self.free)?;
@@ -372,111 +370,5 @@ fn network(shape: &[usize], width: usize) -> NetworkConfig {
     match trained::small_network(shape, width) {
         NetworkConfig::Unet(unet) => NetworkConfig::Unet(UnetConfig { blocks: 2, ..unet }),
         other => other,
-    }
-}
-
-/// The first examples that the model gets right.
-fn explained(model: OnnxPredictor, test: &Planted, count: usize) -> Result<Explained> {
-    let labels = test.data.require_labels()?;
-    let all: Vec<usize> = (0..labels.len()).collect();
-    let predicted = model.values_only().predicted(test.data.rows_f64(&all)?.view())?;
-    let chosen: Vec<usize> =
-        all.into_iter().filter(|&row| predicted[row] == labels[row]).take(count).collect();
-    if chosen.is_empty() {
-        return Err(Error::Training {
-            reason: "the classifier of the planted data gets no example right".to_string(),
-            remedy: "train it longer",
-        });
-    }
-    Ok(Explained {
-        model,
-        inputs: test.data.rows_f64(&chosen)?,
-        targets: chosen.iter().map(|&row| labels[row]).collect(),
-        truth: test.truth.select(Axis(0), &chosen),
-        others: test.others.select(Axis(0), &chosen),
-    })
-}
-
-impl Explained {
-    fn part(&self) -> Part<'_> {
-        Part {
-            model: &self.model,
-            inputs: self.inputs.clone(),
-            targets: self.targets.clone(),
-            truth: self.truth.clone(),
-            others: self.others.clone(),
-        }
-    }
-
-    fn of_class(&self, label: usize) -> Part<'_> {
-        let rows: Vec<usize> = (0..self.targets.len()).filter(|&row| self.targets[row] == label).collect();
-        Part {
-            model: &self.model,
-            inputs: self.inputs.select(Axis(0), &rows),
-            targets: vec![label; rows.len()],
-            truth: self.truth.select(Axis(0), &rows),
-            others: self.others.select(Axis(0), &rows),
-        }
-    }
-
-    fn scores(&self, name: &str, credit: &Array2<f64>) -> Result<Scores> {
-        self.part().scores(name, credit)
-    }
-
-    fn along(&self, name: &str, flow: &dyn VelocityField) -> Result<Scores> {
-        self.part().along(name, flow)
-    }
-}
-
-/// Some of the examples of a model.
-struct Part<'a> {
-    model: &'a OnnxPredictor,
-    inputs: Array2<f64>,
-    targets: Vec<usize>,
-    truth: Array2<bool>,
-    others: Array2<bool>,
-}
-
-impl Part<'_> {
-    /// Trace, line and displacement of a flow, and what its references are.
-    fn along(&self, name: &str, flow: &dyn VelocityField) -> Result<Scores> {
-        let ways = Ways::back(flow, self.inputs.view())?;
-        let mut scores = self.scores(&format!("{name}: trace"), &ways.credit(self.model, &self.targets)?)?;
-        let line = along_lines(self.model, ways.references.view(), self.inputs.view(), &self.targets)?;
-        scores.extend(self.scores(&format!("{name}: line"), &line)?);
-        let moved = &self.inputs - &ways.references;
-        scores.extend(self.scores(&format!("{name}: displacement, no model"), &moved)?);
-        let of_patch = |values: ArrayView2<f64>| -> Vec<Option<f64>> {
-            let each = values.rows().into_iter().zip(self.truth.rows()).zip(self.others.rows());
-            each.map(|((row, truth), others)| {
-                let total: f64 = row.iter().map(|v| v * v).sum();
-                let inside = row.iter().zip(truth).zip(others).filter(|((_, t), o)| **t || **o);
-                let inside: f64 = inside.map(|((v, _), _)| v * v).sum();
-                (total > 0.0).then_some(inside / total)
-            })
-            .collect()
-        };
-        scores.push((name.to_string(), "squared change inside both patches".into(), of_patch(moved.view())));
-        let change = brenier::Score::values(self.model, self.inputs.view(), &self.targets)?
-            - brenier::Score::values(self.model, ways.references.view(), &self.targets)?;
-        scores.push((
-            name.to_string(),
-            "change of the margin".into(),
-            change.iter().map(|v| Some(*v)).collect(),
-        ));
-        Ok(scores)
-    }
-
-    fn scores(&self, name: &str, credit: &Array2<f64>) -> Result<Scores> {
-        let mut scores = Vec::new();
-        for (metric, called) in METRICS {
-            let metric: Metric = metric.parse()?;
-            let values = truth_scores(&metric, self.model, self.inputs.view(), credit, self.truth.view())?;
-            scores.push((name.to_string(), called.to_string(), values));
-        }
-        let mass: Metric = "mass-accuracy".parse()?;
-        let other = truth_scores(&mass, self.model, self.inputs.view(), credit, self.others.view())?;
-        scores.push((name.to_string(), "mass on the other patch".into(), other));
-        Ok(scores)
     }
 }

@@ -67,7 +67,7 @@ impl Subject<'_> {
         self.flows.last().copied().ok_or_else(|| Error::Method {
             method: experiment.to_string(),
             reason: "there is no flow to follow".to_string(),
-            remedy: "give one that was trained on the data (--flow flow.onnx)",
+            remedy: "give one that was trained on the data (--flow flow.onnx)".into(),
         })
     }
 

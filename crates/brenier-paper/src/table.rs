@@ -1,6 +1,7 @@
 //! What every experiment gives: one long table, and figures.
 
 use brenier::attribute::{Method, Settings, Transport};
+use brenier::evaluate::Summary;
 use brenier::{Result, Rule};
 use serde::{Deserialize, Serialize};
 
@@ -28,6 +29,9 @@ pub struct Row {
     pub std: f64,
     /// The number of runs.
     pub n: usize,
+    /// Half the length of the 95 % interval of the mean, by Student's distribution; absent for a single run.
+    #[serde(default)]
+    pub half_width: Option<f64>,
     /// The paper's figure; absent where it has none.
     pub paper: Option<f64>,
 }
@@ -35,11 +39,17 @@ pub struct Row {
 impl Row {
     /// The mean and standard deviation of values.
     pub fn of(method: &str, metric: &str, values: &[f64], paper: Option<f64>) -> Self {
-        let n = values.len();
-        let mean = values.iter().sum::<f64>() / n.max(1) as f64;
-        let squares: f64 = values.iter().map(|v| (v - mean).powi(2)).sum();
-        let std = if n > 1 { (squares / (n - 1) as f64).sqrt() } else { 0.0 };
-        Self { method: method.to_owned(), metric: metric.to_owned(), mean, std, n, paper }
+        let all: Vec<Option<f64>> = values.iter().copied().map(Some).collect();
+        let summary = Summary::of(&all);
+        Self {
+            method: method.to_owned(),
+            metric: metric.to_owned(),
+            mean: summary.map_or(0.0, |s| s.mean),
+            std: summary.and_then(|s| s.standard_deviation).unwrap_or(0.0),
+            n: values.len(),
+            half_width: summary.and_then(|s| s.half_width()),
+            paper,
+        }
     }
 }
 

@@ -178,11 +178,11 @@ fn finished(folder: &Path, file: &str) -> Option<(Model, Outcome)> {
 fn watch<'a>(name: &'a str, tell: Tell<'a>) -> impl FnMut(Event) -> ControlFlow<()> + 'a {
     move |event| {
         match event {
-            Event::Training(p, total) => {
+            Event::Training(p, total) if p.step.is_multiple_of(10) || p.step == total => {
                 tell(&format!("{name}: step {} of {total}, loss {:.4}", p.step, p.loss))
             }
             Event::Pairs(done, total) if done == total => tell(&format!("{name}: {total} pairs")),
-            Event::Pairs(..) | Event::Calibrating(..) | Event::Measuring => {}
+            Event::Training(..) | Event::Pairs(..) | Event::Calibrating(..) | Event::Measuring => {}
         }
         ControlFlow::Continue(())
     }
@@ -190,5 +190,5 @@ fn watch<'a>(name: &'a str, tell: Tell<'a>) -> impl FnMut(Event) -> ControlFlow<
 
 /// No watch here stops a run, so none ends without its network.
 fn stopped() -> Error {
-    Error::Training { reason: "it ended without a network".to_string(), remedy: "start it again" }
+    Error::Training { reason: "it ended without a network".to_string(), remedy: "start it again".into() }
 }

@@ -9,13 +9,14 @@
 //! Eight cells (linear, multiplicative, xor, rigid; white and correlated backgrounds), an MLP and a CNN that are trained here, and
 //! test images that both get right, as the benchmark has it. Methods against a population compare an image with the other class:
 //! optimal transport between two fitted Gaussians, a rectified flow from class to class with its trace and the line from its end,
-//! rows of the other class drawn or nearest. Controls: the displacement alone, without a model; the true counterpart, which only
+//! rows of the other class drawn or nearest. Beside them PatternLocal, which leads the benchmark ([`pattern_local`]). Controls: the displacement alone, without a model; the true counterpart, which only
 //! the generator knows; and a model that cannot see one of the tetrominoes.
 //!
 //! A number of the table is the mean over images of one seed, averaged over seeds; a seed draws images, networks and flows anew.
 
 mod cell;
 mod controls;
+mod pattern_local;
 mod picture;
 
 use std::collections::BTreeMap;

@@ -291,8 +291,13 @@ fn every_reference_has_its_rows_and_both_models_theirs() {
         "other class, groups of 32, reflow: line",
         "other-middle class, groups of 32, reflow: line",
         "noise: trace",
+        "lead of free, groups of 32, reflow: trace over ig",
+        "columns: other class, gaussian",
+        "columns: other class, flow: line",
+        "lead of columns: other class, gaussian over columns: shapley-values",
     ] {
         let found = mass(name);
-        assert!(found.n == 4 && (0.0..=1.0).contains(&found.mean), "{name}: {found:?}");
+        assert!(found.half_width.is_some());
+        assert!(found.n == 4 && (-1.0..=1.0).contains(&found.mean), "{name}: {found:?}");
     }
 }

@@ -1,17 +1,19 @@
 //! The library's errors as exceptions.
 //!
 //! The classes are written in Python (`brenier/exceptions.py`), where they can be read, pickled and documented; here is
-//! which error belongs to which. The message goes through Python too, which words remedies as arguments.
+//! which error belongs to which, with its remedy worded as arguments.
 
-use brenier::Error;
+use brenier::{EngineError, Error};
 use pyo3::prelude::*;
+
+use crate::wording::arguments;
 
 /// A result whose error is an exception already.
 pub(crate) type Answer<T> = PyResult<T>;
 
 /// The exception of an error.
 pub(crate) fn exception(py: Python, error: &Error) -> PyErr {
-    raise(py, class(error), &error.to_string())
+    raise(py, class(error), &error.worded(arguments))
 }
 
 /// An exception of a class of `brenier.exceptions`, by its name.
@@ -41,20 +43,13 @@ impl<T> OrRaise<T> for brenier::Result<T> {
 /// The name of the class that an error belongs to.
 fn class(error: &Error) -> &'static str {
     match error {
-        Error::Shape { .. } | Error::InputShape { .. } | Error::Rows { .. } | Error::NotAnImage { .. } => {
-            "ShapeError"
-        }
+        Error::Shape { .. } | Error::NotAnImage { .. } => "ShapeError",
         Error::Graph(graph) => graph_class(graph),
         Error::Data(_) => "DataError",
         Error::NonFinite { .. } | Error::PerturbedScore { .. } => "NotFiniteError",
         Error::NoGradient { .. } => "NoGradientError",
-        Error::Predictor { .. }
-        | Error::Sidecar { .. }
-        | Error::NoSuchInput { .. }
-        | Error::InputCount { .. }
-        | Error::InputType { .. }
-        | Error::OutputType { .. }
-        | Error::NoBatchAxis { .. } => "ModelError",
+        Error::Engine(engine) => engine_class(engine),
+        Error::Predictor { .. } | Error::Sidecar { .. } => "ModelError",
         Error::Flow { .. } | Error::StepUnderflow { .. } | Error::TooManySteps { .. } => "FlowError",
         Error::Target { .. } => "TargetError",
         Error::UnknownMethod { .. }
@@ -70,16 +65,20 @@ fn class(error: &Error) -> &'static str {
         Error::Read { .. } | Error::Write { .. } | Error::NoExplanations { .. } | Error::Exists { .. } => {
             "FileError"
         }
-        Error::ElementType { .. }
-        | Error::EngineLoad { .. }
-        | Error::EngineDisagrees { .. }
-        | Error::EngineRun { .. }
-        | Error::Worker { .. }
-        | Error::Provider { .. }
-        | Error::NoOnnxRuntime { .. }
-        | Error::OnnxRuntimeLibrary { .. }
-        | Error::OnnxRuntimeTwice { .. } => "EngineError",
         _ => "BrenierError",
+    }
+}
+
+fn engine_class(error: &EngineError) -> &'static str {
+    match error {
+        EngineError::InputShape { .. } | EngineError::Rows { .. } => "ShapeError",
+        EngineError::NoSuchInput { .. }
+        | EngineError::InputCount { .. }
+        | EngineError::InputType { .. }
+        | EngineError::OutputType { .. }
+        | EngineError::NoBatchAxis { .. } => "ModelError",
+        EngineError::IntegerRange { .. } => "BrenierError",
+        _ => "EngineError",
     }
 }
 

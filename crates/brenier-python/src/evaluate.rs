@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use brenier::attribute::{Context, Method};
 use brenier::evaluate::{Evaluation, Metric, MetricSettings};
 use brenier::runs::explain::Targets;
-use brenier::{Error, Store, VelocityField};
+use brenier::{EngineError, Error, Store, VelocityField};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde::Deserialize;
@@ -138,7 +138,9 @@ pub(crate) fn evaluate<'py>(
             match (stopped, table) {
                 (Some(error), _) => Err(error),
                 (None, Some(table)) => Ok(table),
-                (None, None) => Err(Error::Worker { reason: "the evaluation was stopped".to_string() }),
+                (None, None) => Err(Error::Engine(EngineError::Worker {
+                    reason: "the evaluation was stopped".to_string(),
+                })),
             }
         })
     });

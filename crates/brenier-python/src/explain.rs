@@ -17,6 +17,7 @@ use crate::flow::{Flow, Network};
 use crate::methods::read;
 use crate::model::Model;
 use crate::watch::{Watch, WatchedField};
+use crate::wording::arguments;
 
 /// Arrays and certificates: values, inputs, references, standard errors (flat), and a certificate a line.
 pub(crate) type Found<'py> = (
@@ -125,7 +126,7 @@ pub(crate) fn explain<'py>(
 pub(crate) fn gathered(py: Python<'_>, all: Vec<Explanation>, features: usize) -> Answer<Found<'_>> {
     let mut lines = String::new();
     for explanation in &all {
-        lines.push_str(&crate::methods::to_json(py, &explanation.certificate)?);
+        lines.push_str(&crate::methods::to_json(py, &explanation.certificate.clone().worded(arguments))?);
         lines.push('\n');
     }
     let stacked = |pick: fn(&Explanation) -> Option<&Array1<f64>>| -> Option<Array2<f64>> {

@@ -7,7 +7,7 @@ use brenier::calibrate::{CalibrateConfig, calibrate, calibrated_file};
 use brenier::calibration::Standard;
 use brenier::engine::EngineConfig;
 use brenier::flow::{FlowMetadata, NoisePredictor, Objective, OnnxFlow};
-use brenier::{Error, Solver, VelocityField, fingerprint, flow_ends};
+use brenier::{EngineError, Error, Solver, VelocityField, fingerprint, flow_ends};
 use ndarray::ArrayView2;
 use numpy::{IntoPyArray, PyArray2};
 use pyo3::prelude::*;
@@ -59,7 +59,7 @@ impl Flow {
         if own.iter().product::<usize>() != shape.iter().product::<usize>() {
             return Err(Error::Flow {
                 reason: format!("it is for inputs of shape {own:?}, but the model takes {shape:?}"),
-                remedy: "use a flow that was trained on this model's data",
+                remedy: "use a flow that was trained on this model's data".into(),
             });
         }
         let Some(scaling) = &self.metadata().scaling else { return Ok(()) };
@@ -70,7 +70,7 @@ impl Flow {
                     "the inputs are unlike its training data: in its units they are of size {size:.0}, where its \
                      training data are of size 1"
                 ),
-                remedy: "give the inputs in the units of the training data, or use a flow that was trained on such data",
+                remedy: "give the inputs in the units of the training data, or use a flow that was trained on such data".into(),
             });
         }
         Ok(())
@@ -196,7 +196,7 @@ impl Flow {
                 if told.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
             };
             let found = calibrate(flow, &held_out, &held_out, &config, &mut tell)?;
-            let stopped = || Error::Worker { reason: "Python stopped it".to_string() };
+            let stopped = || Error::Engine(EngineError::Worker { reason: "Python stopped it".to_string() });
             calibrated_file(flow, found.ok_or_else(stopped)?)
         });
         Ok(PyBytes::new(py, &watch.answer(py, found)?))

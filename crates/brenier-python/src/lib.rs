@@ -23,7 +23,9 @@ mod methods;
 mod model;
 mod saved;
 mod shift;
+mod train;
 mod watch;
+mod wording;
 
 /// What the library does, for Python.
 #[pyo3::pymodule]
@@ -41,9 +43,11 @@ mod _internal {
     #[pymodule_export]
     use crate::model::{Model, inspect};
     #[pymodule_export]
-    use crate::saved::{heat_map, load, save};
+    use crate::saved::{heat_map, load, reasons, save};
     #[pymodule_export]
     use crate::shift::shift;
+    #[pymodule_export]
+    use crate::train::{reflow, train_flow};
 
     /// The version of the library.
     #[pymodule_export]

@@ -35,7 +35,7 @@ struct Given {
 }
 
 /// What an argument of `explain` sets: any of these makes it useful.
-const ARGUMENTS: [(&str, &[Setting]); 17] = [
+const ARGUMENTS: [(&str, &[Setting]); 19] = [
     ("samples", &[Setting::Samples]),
     ("noise", &[Setting::Noise]),
     ("baseline", &[Setting::Baseline]),
@@ -51,6 +51,8 @@ const ARGUMENTS: [(&str, &[Setting]); 17] = [
     ("background", &[Setting::Data]),
     ("flow", &[Setting::Flow]),
     ("tolerance", &[Setting::Rule]),
+    ("map_tolerance", &[Setting::Rule]),
+    ("max_gradients", &[Setting::Rule]),
     ("rule", &[Setting::Rule]),
     ("steps", &[Setting::Rule, Setting::Steps]),
 ];

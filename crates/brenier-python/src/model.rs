@@ -21,6 +21,7 @@ use crate::arrays::{Rows, owned};
 use crate::errors::{Answer, OrRaise, raise};
 use crate::function::{Called, Function};
 use crate::watch::{Watch, WatchedScore};
+use crate::wording::arguments;
 
 /// How a model is loaded, as Python says it.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -203,7 +204,7 @@ impl Model {
     pub(crate) fn provenance(&self, loaded: &Loaded) -> Provenance {
         let engine = loaded.values().map(|model| model.engine());
         Provenance {
-            engine: engine.map(|engine| format!("{} {}", engine.name(), engine.version())),
+            engine: engine.map(|engine| engine.described()),
             model: match &self.kind {
                 Kind::Onnx(onnx) => Some(onnx.hash.clone()),
                 Kind::Function(_) => None,
@@ -248,7 +249,9 @@ impl Model {
 
     /// What the user should know, such as a softmax that was cut off.
     fn notices(&self, py: Python) -> Answer<Vec<String>> {
-        Ok(self.load(py, false)?.values().map_or(Vec::new(), |model| model.notices().to_vec()))
+        Ok(self.load(py, false)?.values().map_or(Vec::new(), |model| {
+            model.notices().iter().map(|notice| notice.worded(arguments)).collect()
+        }))
     }
 
     /// The names of the outputs; empty where nothing says them.

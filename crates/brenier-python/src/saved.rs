@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use brenier::report::{self, HeatMapGround};
+use brenier::data::columns_of_features;
+use brenier::report::{self, HeatMapGround, ReasonsConfig, Side, Template};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -43,6 +44,44 @@ pub(crate) fn load(py: Python<'_>, folder: PathBuf) -> Answer<(Vec<usize>, Found
     let shape = all.first().map_or(Vec::new(), |explanation| explanation.shape.clone());
     let features = shape.iter().product();
     Ok((shape, gathered(py, all, features)?))
+}
+
+/// The reasons of every explanation of a table's rows, as JSON: the columns, with what of them speaks for or against.
+#[pyfunction]
+#[pyo3(signature = (values, inputs, references, standard_errors, certificates, features, classes, count, side, sentence))]
+#[allow(clippy::too_many_arguments)]
+pub(crate) fn reasons(
+    py: Python,
+    values: Rows,
+    inputs: Rows,
+    references: Option<Rows>,
+    standard_errors: Option<Rows>,
+    certificates: &str,
+    features: Vec<String>,
+    classes: Vec<String>,
+    count: usize,
+    side: &str,
+    sentence: Option<&str>,
+) -> Answer<String> {
+    let (references, standard_errors) = (references.as_ref().map(owned), standard_errors.as_ref().map(owned));
+    let all = rebuilt(
+        py,
+        &[features.len()],
+        (owned(&values).view(), owned(&inputs).view()),
+        references.as_ref().map(|rows| rows.view()),
+        standard_errors.as_ref().map(|rows| rows.view()),
+        certificates,
+    )?;
+    let side = match side {
+        "for" => Side::For,
+        "against" => Side::Against,
+        _ => Side::Change,
+    };
+    let template = sentence.map(str::parse::<Template>).transpose().or_raise(py)?.unwrap_or_default();
+    let config = ReasonsConfig { count, side, template };
+    let columns = columns_of_features(&features);
+    let found: Vec<_> = all.iter().filter_map(|e| config.of(&columns, &classes, e)).collect();
+    Ok(serde_json::to_string(&found).unwrap_or_default())
 }
 
 /// The heat map of one explanation of an image, as a PNG.

@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use brenier::calibration::Standard;
-use brenier::{Error, Result, Score, StraightStarts, Trees, VelocityField};
+use brenier::{EngineError, Error, PackedInputs, Result, Score, StraightStarts, Trees, VelocityField};
 use ndarray::{Array1, Array2, ArrayView2, s};
 use pyo3::prelude::*;
 
@@ -49,7 +49,7 @@ impl Watch {
     /// Keeps what Python raised, and gives the error with which the library comes back.
     pub(crate) fn keep(&self, error: PyErr) -> Error {
         self.raised.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-        Error::Worker { reason: "Python stopped it".to_string() }
+        Error::Engine(EngineError::Worker { reason: "Python stopped it".to_string() })
     }
 
     /// What the library found, or what Python raised meanwhile.
@@ -99,6 +99,10 @@ impl<'a> WatchedScore<'a> {
 impl Score for WatchedScore<'_> {
     fn shape(&self) -> &[usize] {
         self.score.shape()
+    }
+
+    fn inputs(&self) -> Option<&PackedInputs> {
+        self.score.inputs()
     }
 
     fn trees(&self) -> Option<&dyn Trees> {

@@ -6,8 +6,8 @@ mod layers;
 use std::path::Path;
 
 const ORDER: &[&str] = &[
-    "errors", "watch", "arrays", "function", "model", "flow", "methods", "explain", "export", "evaluate",
-    "saved", "shift",
+    "wording", "errors", "watch", "arrays", "function", "model", "flow", "methods", "explain", "export",
+    "evaluate", "saved", "shift", "train",
 ];
 
 #[test]

@@ -15,6 +15,7 @@
 
 mod matrix;
 mod quality;
+mod set;
 mod statistics;
 
 use std::sync::OnceLock;
@@ -23,7 +24,8 @@ use serde::{Deserialize, Serialize};
 
 use self::matrix::Factor;
 pub use self::quality::FlowQuality;
-pub use self::statistics::{SPEEDS, Seen, trace_statistics};
+pub use self::set::{FEWEST_TOGETHER, RARE_SET, SetStanding};
+pub use self::statistics::{SPEEDS, Seen, statistic_names, trace_statistics};
 use crate::error::{Error, Result};
 
 /// The fewest held-out rows that a flow is calibrated by.
@@ -73,6 +75,9 @@ pub struct Standing {
     pub share: f64,
     /// What is furthest from ordinary, with by how many standard deviations.
     pub furthest: Vec<(String, f64)>,
+    /// The statistics themselves, by which many inputs are looked at together.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub statistics: Vec<f32>,
 }
 
 /// What a flow's calibration says of a trace.
@@ -121,7 +126,7 @@ impl Calibration {
                 name: "the number of rows to calibrate by",
                 value: sound.len().to_string(),
                 needs: "what is ordinary is told by 60 rows at the least, with finite traces",
-                hint: "give more rows that the flow was not trained on: 200 are good, 1,000 better",
+                hint: "give more rows that the flow was not trained on: 200 are good, 1,000 better".into(),
             });
         }
         let mut scores = Vec::with_capacity(sound.len());
@@ -151,13 +156,13 @@ impl Calibration {
     pub fn standing(&self, statistics: &[f64], names: &[String]) -> Standing {
         let mean: Vec<f64> = self.mean.iter().copied().map(f64::from).collect();
         if statistics.len() != mean.len() || statistics.iter().any(|v| !v.is_finite()) {
-            return Standing { share: 0.0, furthest: Vec::new() };
+            return Standing {
+                share: 0.0,
+                furthest: Vec::new(),
+                statistics: statistics.iter().copied().map(narrow).collect(),
+            };
         }
-        let factor = self.factor.get_or_init(|| {
-            let wide: Vec<f64> = self.covariance.iter().copied().map(f64::from).collect();
-            Factor::of(&wide, mean.len())
-        });
-        let found = narrow(score(factor.as_ref(), &mean, statistics));
+        let found = narrow(score(self.factor(), &mean, statistics));
         let as_unusual = self.scores.iter().filter(|&&known| known >= found).count();
         let share = (1 + as_unusual) as f64 / (self.scores.len() + 1) as f64;
         let mut far: Vec<(String, f64)> = statistics
@@ -171,7 +176,15 @@ impl Calibration {
             .collect();
         far.sort_by(|a, b| b.1.abs().total_cmp(&a.1.abs()));
         far.truncate(NAMED);
-        Standing { share, furthest: far }
+        Standing { share, furthest: far, statistics: statistics.iter().copied().map(narrow).collect() }
+    }
+
+    fn factor(&self) -> Option<&Factor> {
+        let make = || {
+            let wide: Vec<f64> = self.covariance.iter().copied().map(f64::from).collect();
+            Factor::of(&wide, self.mean.len())
+        };
+        self.factor.get_or_init(make).as_ref()
     }
 
     fn deviation(&self, i: usize) -> f64 {
@@ -235,7 +248,7 @@ mod tests {
     use rand_distr::{Distribution, StandardNormal};
 
     /// Rows with correlated statistics of very different sizes.
-    fn rows(count: usize, shift: f64, seed: u64) -> Vec<Vec<f64>> {
+    pub(super) fn rows(count: usize, shift: f64, seed: u64) -> Vec<Vec<f64>> {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let mut draw = || -> f64 { StandardNormal.sample(&mut rng) };
         (0..count)
@@ -246,7 +259,7 @@ mod tests {
             .collect()
     }
 
-    fn calibration(count: usize) -> Calibration {
+    pub(super) fn calibration(count: usize) -> Calibration {
         let quality = FlowQuality::default();
         Calibration::new(&rows(count, 0.0, 1), quality, ("flow".into(), "rows".into())).unwrap()
     }

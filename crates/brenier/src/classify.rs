@@ -51,7 +51,7 @@ impl Classification {
                 name: "augmentation",
                 value: format!("asked for with rows of shape {:?}", data.shape()),
                 needs: "only images can be mirrored and moved",
-                hint: "leave it out",
+                hint: "leave it out".into(),
             });
         }
         if !(0.0..1.0).contains(&smoothing) {
@@ -59,7 +59,7 @@ impl Classification {
                 name: "label smoothing",
                 value: smoothing.to_string(),
                 needs: "it is a probability below 1",
-                hint: "0.05",
+                hint: "0.05".into(),
             });
         }
         let order = Epochs::new(seed, Stream::Data, data.len());
@@ -130,7 +130,9 @@ fn interface(model: &Model) -> Result<(String, String)> {
         ([input], [output, ..]) if input.name == INPUT => Ok((input.name.clone(), output.name.clone())),
         (inputs, outputs) => Err(Error::Training {
             reason: format!("its inputs are {}, its outputs {}", names(inputs), names(outputs)),
-            remedy: "a classifier to be trained has one input, called 'input', and its logits as first output",
+            remedy:
+                "a classifier to be trained has one input, called 'input', and its logits as first output"
+                    .into(),
         }),
     }
 }

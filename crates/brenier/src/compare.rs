@@ -23,8 +23,10 @@ use ndarray::{Array2, ArrayView2};
 use self::pair::Pair;
 use crate::attribute::{ComparisonLimits, Context, Explanation, Method, MethodSpec, Need, Setting};
 use crate::data::{Dataset, Population};
-use crate::error::{Error, Result};
+use crate::engine::EngineConfig;
+use crate::error::{Error, Remedy, Result};
 use crate::field::VelocityField;
+use crate::flow::ClassFlows;
 use crate::predictor::Outputs;
 use crate::ranking::highest;
 use crate::score::Score;
@@ -37,6 +39,8 @@ pub enum Route<'a> {
     Gaussian(GaussianConfig),
     /// A flow that carries the population to the one that inputs belong to.
     Flow(&'a dyn VelocityField),
+    /// A flow between all classes, of which that between the two populations is taken.
+    Classes(&'a ClassFlows, &'a EngineConfig),
 }
 
 impl Default for Route<'_> {
@@ -158,6 +162,7 @@ impl<'a> Comparison<'a> {
         let route = match self.route {
             Route::Gaussian(config) => format!("{config:?}"),
             Route::Flow(_) => "a flow".to_string(),
+            Route::Classes(..) => "a flow between classes".to_string(),
         };
         crate::fingerprint(format!("{route} {} {sources:?}", self.asked).as_bytes())
     }
@@ -186,6 +191,7 @@ impl<'a> Comparison<'a> {
             _ if !method.spec().needs(Need::Flow) => Vec::new(),
             _ if pair.is_one_population() => vec![pair.still()],
             Route::Flow(flow) => vec![flow],
+            Route::Classes(flows, engine) => vec![pair.flow(flows, engine)?],
             Route::Gaussian(config) => vec![pair.map(config)?],
         };
         Ok(Context { data: Some(pair.against().rows()), flows, ..context.reborrow() })
@@ -210,6 +216,7 @@ impl<'a> Comparison<'a> {
             _ if !along => "rows of the population, as the method takes them",
             Route::Gaussian(_) => "optimal transport between two fitted Gaussians",
             Route::Flow(_) => "a flow",
+            Route::Classes(..) => "a flow between classes",
         };
         let seen = |x0: ArrayView2<f64>| -> Result<Option<usize>> {
             let Some(model) = self.model else { return Ok(None) };
@@ -226,7 +233,7 @@ impl<'a> Comparison<'a> {
                 "the model takes an input for class '{}', of which the data have fewer than two rows",
                 self.classes.get(place).cloned().unwrap_or_else(|| place.to_string())
             ),
-            remedy: "give data that have it, or say which population the inputs belong to (--among)",
+            remedy: Remedy::SayPopulation,
         })
     }
 }
@@ -256,6 +263,6 @@ fn labels_of_outputs(data: &Dataset, classes: &[String], outputs: usize) -> Resu
             data.origin(),
             labels.len()
         ),
-        remedy: "name the model's classes as the data do (--classes), or say which population the inputs belong to (--among)",
+        remedy: Remedy::NameClassesOrSayPopulation,
     })
 }

@@ -35,8 +35,9 @@
 
 use onnx_grad::Model;
 
-use crate::error::{Error, Result};
+use crate::error::{EngineError, Error, Remedy, Result};
 
+mod arithmetic;
 mod as_it_is;
 pub(crate) mod check;
 mod config;
@@ -49,6 +50,7 @@ mod signature;
 mod tensor;
 mod workers;
 
+pub use self::arithmetic::Arithmetic;
 pub use self::as_it_is::AsItIs;
 pub use self::config::{EngineConfig, EngineKind};
 pub use self::ort::{OnnxRuntime, Provider};
@@ -60,11 +62,16 @@ pub use self::workers::Workers;
 
 /// Something that runs ONNX graphs.
 pub trait Engine: std::fmt::Debug + Send + Sync {
-    /// The engine's name, as messages and certificates have it.
+    /// The engine's name, as messages have it.
     fn name(&self) -> &'static str;
 
-    /// The engine's version, as certificates have it.
+    /// The engine's version.
     fn version(&self) -> &str;
+
+    /// The engine as certificates name it: all that its last bits depend on.
+    fn described(&self) -> String {
+        format!("{} {}", self.name(), self.version())
+    }
 
     /// How it runs graphs with weights of this kind: what is fused, and how many rows at a time.
     fn plan(&self, weights: Weights) -> Plan;
@@ -80,12 +87,12 @@ pub trait Engine: std::fmt::Debug + Send + Sync {
     /// Loads a file as it is, `count` times: for models with operators that only this engine knows. An engine
     /// that knows none but ONNX's own refuses.
     fn load_as_it_is(&self, _file: &[u8], _count: usize) -> Result<AsItIs> {
-        Err(Error::EngineLoad {
+        Err(Error::Engine(EngineError::Load {
             engine: self.name(),
             node: None,
             reason: "it has operators that are not ONNX's own".to_string(),
-            remedy: "ONNX Runtime runs more models (--engine ort)",
-        })
+            remedy: Remedy::OnnxRuntime,
+        }))
     }
 
     /// Loads a model once.

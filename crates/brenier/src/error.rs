@@ -5,11 +5,17 @@
 
 use std::path::PathBuf;
 
-use onnx_grad::DType;
-
 mod data;
+mod engine;
+mod expect;
+mod remedy;
+mod worded;
 
 pub use data::DataError;
+pub use engine::{Disagreement, EngineError};
+pub(crate) use expect::{expect_finite, expect_shape};
+pub use remedy::{Notice, Remedy};
+use worded::{graph_remedy, try_this};
 
 /// What can go wrong. Each message says what happened, with which value, and what to try.
 #[derive(Debug, thiserror::Error)]
@@ -26,18 +32,29 @@ pub enum Error {
         found: Vec<usize>,
     },
     /// A graph is invalid or cannot be differentiated.
-    #[error(transparent)]
+    #[error("{0}{more}", more = try_this(graph_remedy(.0)))]
     Graph(#[from] onnx_grad::Error),
     /// Data cannot be used as they are.
     #[error(transparent)]
     Data(#[from] DataError),
+    /// An engine cannot run a model, or not on what it is given.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
     /// A model cannot be explained as it is.
     #[error("the model cannot be explained: {reason}\nhint: {remedy}")]
     Predictor {
         /// What stands in the way.
         reason: String,
         /// What to try.
-        remedy: &'static str,
+        remedy: Remedy,
+    },
+    /// The arrays for the inputs of a model do not fit it.
+    #[error("{reason}\nhint: {remedy}")]
+    Inputs {
+        /// What does not fit.
+        reason: String,
+        /// What to try.
+        remedy: Remedy,
     },
     /// An input cannot be compared with a population.
     #[error("the comparison cannot be made: {reason}\nhint: {remedy}")]
@@ -45,7 +62,7 @@ pub enum Error {
         /// What stands in the way.
         reason: String,
         /// What to try.
-        remedy: &'static str,
+        remedy: Remedy,
     },
     /// The file beside a model cannot be used.
     #[error(
@@ -67,7 +84,7 @@ pub enum Error {
         /// What stands in the way.
         reason: String,
         /// What to try.
-        remedy: &'static str,
+        remedy: Remedy,
     },
     /// A network cannot be trained as it is.
     #[error("the network cannot be trained: {reason}\nhint: {remedy}")]
@@ -75,7 +92,7 @@ pub enum Error {
         /// What stands in the way.
         reason: String,
         /// What to try.
-        remedy: &'static str,
+        remedy: Remedy,
     },
     /// The loss left the range of sense.
     #[error(
@@ -148,14 +165,33 @@ pub enum Error {
     },
     /// A folder does not say what its results were made from.
     #[error(
-        "{} does not say what its results were made from: it has no {file}\nhint: give a folder that 'explain -o' has \
-         finished", folder.display()
+        "{} does not say what its results were made from: it has no {file}\nhint: {}", folder.display(),
+        Remedy::FolderOfExplanations
     )]
     NoRecord {
         /// The folder.
         folder: PathBuf,
         /// The file that would say so.
         file: &'static str,
+    },
+    /// A run that goes on without inputs that fail has explained none.
+    #[error("none of {inputs} inputs could be explained; the first is input {example}: {reason}")]
+    NothingExplained {
+        /// How many were tried.
+        inputs: usize,
+        /// The first of them.
+        example: usize,
+        /// What happened with it.
+        reason: String,
+    },
+    /// Shards of a run that are not there.
+    #[error(
+        "inputs {} are in none of the shards\nhint: run the shards that are missing, or merge what is there and keep going",
+        .missing.iter().map(|r| format!("{} to {}", r.start, r.end - 1)).collect::<Vec<_>>().join(", ")
+    )]
+    MissingShards {
+        /// The inputs.
+        missing: Vec<std::ops::Range<usize>>,
     },
     /// A path that was given ends elsewhere than at its input.
     #[error(
@@ -216,7 +252,7 @@ pub enum Error {
         /// What stands in the way.
         reason: String,
         /// What to try.
-        remedy: &'static str,
+        remedy: Remedy,
     },
     /// A name stands for no metric.
     #[error("there is no metric '{found}'\nhint: did you mean '{nearest}'? The metrics are {}", known.join(", "))]
@@ -236,13 +272,10 @@ pub enum Error {
         /// What stands in the way.
         reason: String,
         /// What to try.
-        remedy: &'static str,
+        remedy: Remedy,
     },
     /// A folder holds nothing to report.
-    #[error(
-        "there are no explanations in {}\nhint: name the folder that was given to `brenier explain -o`",
-        folder.display()
-    )]
+    #[error("there are no explanations in {}\nhint: {}", folder.display(), Remedy::FolderOfExplanations)]
     NoExplanations {
         /// The folder.
         folder: PathBuf,
@@ -253,196 +286,6 @@ pub enum Error {
         /// What is counted.
         what: &'static str,
     },
-
-    /// The model has no input of this name.
-    #[error("the model has no input '{name}'; its inputs are {}", known.join(", "))]
-    NoSuchInput {
-        /// The name given.
-        name: String,
-        /// The names of the model's inputs.
-        known: Vec<String>,
-    },
-    /// An input of the model was given twice, or not at all.
-    #[error("input '{name}' was given {times} times; give every input of the model exactly once")]
-    InputCount {
-        /// The input's name.
-        name: String,
-        /// How often it was given.
-        times: usize,
-    },
-    /// An input does not have the shape that the model declares.
-    #[error("input '{name}' has shape {found:?}, but the model takes {expected}")]
-    InputShape {
-        /// The input's name.
-        name: String,
-        /// The declared shape, such as `[N, 3, 32, 32]`.
-        expected: String,
-        /// The shape given.
-        found: Vec<usize>,
-    },
-    /// An input does not have the element type that the model declares.
-    #[error("input '{name}' is {found}, but the model takes {expected}")]
-    InputType {
-        /// The input's name.
-        name: String,
-        /// The declared element type.
-        expected: DType,
-        /// The element type given.
-        found: DType,
-    },
-    /// An integer is too large for the element type that the engine computes with.
-    #[error("input '{name}' holds {value}, which does not fit the 32-bit integers it is computed in")]
-    IntegerRange {
-        /// The input's name.
-        name: String,
-        /// The first value that does not fit.
-        value: i64,
-    },
-    /// An output has another element type than the caller asked for.
-    #[error("the output is {found}, but {expected} is needed")]
-    OutputType {
-        /// The type asked for.
-        expected: DType,
-        /// The type it has.
-        found: DType,
-    },
-    /// Inputs of one batch have different numbers of rows, or no rows axis at all.
-    #[error(
-        "input '{name}' has shape {shape:?}, but the inputs of a batch share a first axis, here of {rows}"
-    )]
-    Rows {
-        /// The input's name.
-        name: String,
-        /// Its shape.
-        shape: Vec<usize>,
-        /// The number of rows of the first input.
-        rows: usize,
-    },
-    /// An output was expected to have a row for every row of the inputs.
-    #[error(
-        "output '{name}' has shape {shape:?} for {rows} rows of input; it must have one row for each, so \
-         export the model with a batch axis that comes first and is not fixed"
-    )]
-    NoBatchAxis {
-        /// The output's name.
-        name: String,
-        /// Its shape.
-        shape: Vec<usize>,
-        /// The number of rows that went in.
-        rows: usize,
-    },
-
-    /// A value of the model has an element type that the engine does not compute with.
-    #[error("{engine} does not run {dtype}, the type of '{value}'; {remedy}")]
-    ElementType {
-        /// The engine.
-        engine: &'static str,
-        /// The value's name.
-        value: String,
-        /// Its element type.
-        dtype: DType,
-        /// What to try.
-        remedy: &'static str,
-    },
-    /// The engine does not accept the model.
-    #[error("{engine} cannot load the model: {}{reason}; {remedy}", at(node))]
-    EngineLoad {
-        /// The engine.
-        engine: &'static str,
-        /// The node, by name and op, where the engine tells.
-        node: Option<String>,
-        /// What the engine said.
-        reason: String,
-        /// What to try.
-        remedy: &'static str,
-    },
-    /// The engine computes something else than ONNX says.
-    #[error(
-        "{engine} {version} computes node {node} wrongly: its value '{value}' has {found} where ONNX's definition gives \
-         {expected}; {remedy}"
-    )]
-    EngineDisagrees {
-        /// The engine.
-        engine: &'static str,
-        /// Its version.
-        version: String,
-        /// The first node whose value differs, by name and op.
-        node: String,
-        /// The value.
-        value: String,
-        /// What the engine has, or the number of its elements where the shape differs.
-        found: f64,
-        /// What the reference evaluator has.
-        expected: f64,
-        /// What to try.
-        remedy: &'static str,
-    },
-    /// The engine failed while running the model.
-    #[error("{engine} failed on inputs {inputs}: {}{reason}", at(node))]
-    EngineRun {
-        /// The engine.
-        engine: &'static str,
-        /// The inputs' names, element types and shapes.
-        inputs: String,
-        /// The node, by name and op, where the engine tells.
-        node: Option<String>,
-        /// What the engine said.
-        reason: String,
-    },
-    /// A worker thread could not be started, or is gone.
-    #[error("a worker thread is not available: {reason}")]
-    Worker {
-        /// What the operating system said.
-        reason: String,
-    },
-    /// The engine cannot run on the device asked for.
-    #[error("{engine} cannot run on {provider}: {reason}; available here: {}", available.join(", "))]
-    Provider {
-        /// The engine.
-        engine: &'static str,
-        /// The execution provider asked for.
-        provider: &'static str,
-        /// Why not.
-        reason: String,
-        /// The execution providers that are available.
-        available: Vec<&'static str>,
-    },
-    /// The ONNX Runtime library is not installed where it is looked for.
-    #[error(
-        "ONNX Runtime was not found; searched {}. Install it with `pip install onnxruntime`, or set \
-         ORT_DYLIB_PATH to its shared library",
-        searched.join(", ")
-    )]
-    NoOnnxRuntime {
-        /// The places that were searched.
-        searched: Vec<String>,
-    },
-    /// The ONNX Runtime library cannot be used.
-    #[error(
-        "ONNX Runtime cannot be loaded from {}: {reason}; version 1.{oldest} or newer is needed, which \
-         `pip install --upgrade onnxruntime` installs",
-        path.display()
-    )]
-    OnnxRuntimeLibrary {
-        /// The library.
-        path: PathBuf,
-        /// Why it cannot be used.
-        reason: String,
-        /// The oldest minor version that would do.
-        oldest: u32,
-    },
-    /// Another ONNX Runtime library is in use already.
-    #[error(
-        "ONNX Runtime is already loaded from {}, and a process holds only one; {} cannot be loaded too",
-        loaded.display(), asked.display()
-    )]
-    OnnxRuntimeTwice {
-        /// The library in use.
-        loaded: PathBuf,
-        /// The library asked for.
-        asked: PathBuf,
-    },
-
     /// A setting has a value with which nothing can be computed.
     #[error("{name} is {value}, but {needs}\nhint: {hint}")]
     Setting {
@@ -453,7 +296,7 @@ pub enum Error {
         /// What holds for values that work.
         needs: &'static str,
         /// A value to try.
-        hint: &'static str,
+        hint: Remedy,
     },
 
     /// A score, a gradient or a velocity is not a finite number.
@@ -643,30 +486,3 @@ impl Error {
 
 /// The library's result.
 pub type Result<T> = std::result::Result<T, Error>;
-
-/// Refuses an array whose shape is not the expected one.
-pub(crate) fn expect_shape(what: &str, expected: &[usize], found: &[usize]) -> Result<()> {
-    if expected == found {
-        return Ok(());
-    }
-    Err(Error::Shape { what: what.to_owned(), expected: expected.to_vec(), found: found.to_vec() })
-}
-
-/// Refuses the first value of a row that is NaN or infinite, naming its feature.
-pub(crate) fn expect_finite<'a>(
-    what: &'static str,
-    example: usize,
-    time: f64,
-    row: impl IntoIterator<Item = &'a f64>,
-) -> Result<()> {
-    match row.into_iter().enumerate().find(|(_, value)| !value.is_finite()) {
-        None => Ok(()),
-        Some((feature, &value)) => {
-            Err(Error::NonFinite { what, example, time, place: format!("feature {feature}"), value })
-        }
-    }
-}
-
-fn at(node: &Option<String>) -> String {
-    node.as_ref().map(|node| format!("at node {node}, ")).unwrap_or_default()
-}

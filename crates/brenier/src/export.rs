@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 pub use self::plan::Exported;
 use self::plan::Plan;
 use crate::attribute::expect_relu;
-use crate::error::{Error, Result};
+use crate::error::{Error, Remedy, Result};
 use crate::predictor::{OnnxPredictor, SCORES};
 
 /// The key of an exported explanation in the file's metadata.
@@ -132,7 +132,7 @@ fn inside(model: &Model, rules: BackwardRules) -> Result<Graph> {
             reason: format!(
                 "the model takes {rows} rows at a time, and an exported explanation lays many below each other"
             ),
-            remedy: "export the model with an open batch axis",
+            remedy: "export the model with an open batch axis".into(),
         });
     }
     let options = GradOptions { rules, ..GradOptions::default() };
@@ -141,7 +141,7 @@ fn inside(model: &Model, rules: BackwardRules) -> Result<Graph> {
     if graph.nodes.iter().any(has_body) {
         return Err(Error::Predictor {
             reason: "the model has a subgraph (If, Loop or Scan)".to_string(),
-            remedy: "explain it with 'brenier explain', or export the model without it",
+            remedy: Remedy::ExplainInPlace,
         });
     }
     let set_apart = |name: &mut String| {

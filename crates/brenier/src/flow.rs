@@ -5,6 +5,7 @@
 //! ([`train`]) on [`Pairs`] of reference and data, and straightened by pairs that
 //! a flow makes ([`reflow_pairs`](crate::reflow_pairs)).
 
+mod between;
 mod diffusion;
 mod identity;
 mod metadata;
@@ -13,6 +14,7 @@ mod pairs;
 mod rectified;
 mod reversed;
 
+pub use between::{ClassFlows, ClassPairs};
 pub use diffusion::{Denoising, NoisePredictor, noise_schedule, predict_noise_with};
 pub use identity::flow_identity;
 pub use metadata::{FlowMetadata, Objective};

@@ -43,10 +43,12 @@ mod field;
 mod fingerprint;
 pub mod flow;
 mod lock;
+pub mod memory;
 mod nearest;
 mod net;
 mod npy;
 mod npz;
+mod packed;
 mod path;
 mod predictor;
 pub mod problems;
@@ -62,15 +64,18 @@ pub mod transport;
 mod whole_file;
 
 pub use attribute::{
-    Certificate, Completeness, Explanation, Limits, PathCertificate, PathIntegral, Request, Rule, Sampling,
-    Verdict, gauss_legendre,
+    Certificate, Completeness, Explanation, Limits, Method, PathCertificate, PathIntegral, Request, Rule,
+    Sampling, Verdict, gauss_legendre,
 };
-pub use error::{Error, Result};
-pub use evaluate::{neighbourhood_preservation, relative_attribution_error};
+pub use data::Dataset;
+pub use error::{Disagreement, EngineError, Error, Notice, Remedy, Result};
+pub use evaluate::{Metric, neighbourhood_preservation, relative_attribution_error};
 pub use field::{FieldFn, StraightStarts, VelocityField};
 pub use fingerprint::{fingerprint, fingerprint_row};
+pub use flow::OnnxFlow;
 pub use lock::Lock;
 pub use nearest::nearest_name;
+pub use packed::{PackedInput, PackedInputs, Role};
 pub use path::{
     BlurPath, Border, Chord, DdimPath, JoinedGraph, Line, NeighbourGraph, Path, PathEvidence, Polyline,
     Quality, Reference, Reparameterised, Scheme, Solver, Stepping, Tableau, Trace, TraceConfig, TraceMode,
@@ -79,9 +84,9 @@ pub use path::{
     relative_field_error, sample, save_traces, sliced_wasserstein, solve, trace,
 };
 pub use predictor::{
-    BlockedNode, ChannelOrder, Inspection, InterfaceValue, LayerPredictor, LayerValues, Layout, ModelFile,
-    Multipliers, OnnxPredictor, PairPredictor, PredictorConfig, Preprocessing, Sidecar, SidecarColumn,
-    ValueAndGradient, ValuePredictor, resampling,
+    BlockedNode, ChannelOrder, Embedding, Inspection, InterfaceValue, LayerPredictor, LayerValues, Layout,
+    ModelFile, Multipliers, NamedInputs, OnnxPredictor, Packing, PairPredictor, PredictorConfig,
+    Preprocessing, Sidecar, SidecarColumn, ValueAndGradient, ValuePredictor, embeddings, resampling,
 };
 pub use ranking::highest_first;
 pub use score::{Score, ScoreFn, Trees, ValueFn};
@@ -101,6 +106,11 @@ struct MetricsPage;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/many-inputs.md")]
 struct ManyInputsPage;
+
+// And that of the page on several inputs.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/inputs.md")]
+struct InputsPage;
 
 // And that of the page on comparisons.
 #[cfg(doctest)]

@@ -30,6 +30,8 @@ use crate::data::Scaling;
 pub(crate) const STATE: &str = "x";
 /// The name of the time.
 pub(crate) const TIME: &str = "t";
+/// The name of what a network between classes is told of them: -1 at the class it comes from, 1 at the one it goes to.
+pub(crate) const CLASSES: &str = "c";
 /// The name of the velocity.
 pub(crate) const VELOCITY: &str = "v";
 
@@ -73,6 +75,14 @@ impl NetworkConfig {
         match self {
             NetworkConfig::Mlp(config) => config.build(shape, seed),
             NetworkConfig::Unet(config) => config.build(shape, seed),
+        }
+    }
+
+    /// The same with an input more, `c [N, classes]`: between which classes the field leads.
+    pub fn build_between(&self, shape: &[usize], classes: usize, seed: u64) -> Result<Model> {
+        match self {
+            NetworkConfig::Mlp(config) => config.build_with(shape, Some(classes), seed),
+            NetworkConfig::Unet(config) => config.build_with(shape, Some(classes), seed),
         }
     }
 }

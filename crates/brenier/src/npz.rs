@@ -237,6 +237,10 @@ pub(crate) fn expect_honest(path: &Path) -> std::result::Result<(), Failure> {
         if size > HARMLESS.max(packed.saturating_mul(DENSEST)) {
             return Err(format!("{name} would take {size} bytes unpacked, and has {packed}").into());
         }
+        if size > crate::memory::most() {
+            let most = crate::memory::most();
+            return Err(format!("{name} would take {size} bytes, and memory is limited to {most}").into());
+        }
         if name.ends_with(".npy") {
             let (header, start) = Header::read(&mut member).map_err(|e| format!("{name}: {e}"))?;
             header.expect_within(size.saturating_sub(start)).map_err(|e| format!("{name}: {e}"))?;

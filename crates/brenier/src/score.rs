@@ -12,6 +12,7 @@
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 
 use crate::Result;
+use crate::packed::PackedInputs;
 
 /// A scalar function of the features with its gradient, evaluated on batches.
 ///
@@ -30,6 +31,11 @@ pub trait Score {
     /// The number of features of one example.
     fn features(&self) -> usize {
         self.shape().iter().product()
+    }
+
+    /// Which features are which input of the model, where it has several. Methods leave those of held inputs as they are.
+    fn inputs(&self) -> Option<&PackedInputs> {
+        None
     }
 
     /// The score as a sum of decision trees, where it is one: it has no gradient then, but exact credit all the same.

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::lock::Lock;
 use crate::whole_file::{make_folder, write_whole};
-use crate::{Error, Result};
+use crate::{Error, Remedy, Result};
 
 /// The file that says which run a folder was claimed for.
 const CLAIM: &str = "run.json";
@@ -62,7 +62,7 @@ impl Store {
             name: "the folder for results",
             value: "not given".to_string(),
             needs,
-            hint: "choose one with -o DIR",
+            hint: Remedy::ChooseFolder,
         })
     }
 
@@ -133,12 +133,27 @@ pub(crate) fn refuse_others(folder: &Path, claim: &Path, about: &BTreeMap<String
             return Err(Error::OtherParts {
                 folder: folder.to_owned(),
                 what: name.clone(),
-                kept: before.clone(),
-                asked: now.clone(),
+                kept: around_difference(before, now),
+                asked: around_difference(now, before),
             });
         }
     }
     Ok(())
+}
+
+/// A value that is not too long to be read; of a long one, where it begins to differ.
+fn around_difference(value: &str, other: &str) -> String {
+    const LONGEST: usize = 120;
+    let count = value.chars().count();
+    if count <= LONGEST {
+        return value.to_string();
+    }
+    let same = value.chars().zip(other.chars()).take_while(|(a, b)| a == b).count();
+    let first = same.saturating_sub(LONGEST / 2);
+    let part: String = value.chars().skip(first).take(LONGEST).collect();
+    let (before, after) =
+        (if first > 0 { "..." } else { "" }, if first + LONGEST < count { "..." } else { "" });
+    format!("{before}{part}{after}")
 }
 
 fn read(path: &Path) -> Option<Part> {

@@ -25,9 +25,11 @@ use onnx_grad::{Graph, Model};
 use serde::{Deserialize, Serialize};
 
 use self::adamw::AdamW;
+pub use self::checkpoint::steps_done;
 use self::checkpoint::{Checkpoint, Run};
 pub(crate) use self::draws::{Epochs, Stream, step_rng, strata};
 use self::program::LossProgram;
+use crate::data::Dataset;
 use crate::engine::{EngineConfig, Tensor};
 use crate::error::{Error, Result};
 
@@ -85,7 +87,7 @@ pub struct TrainConfig {
     pub frozen: Vec<String>,
     /// The seed of what a task draws itself, such as times. Pairs have their own.
     pub seed: u64,
-    /// Steps between lines of metrics and calls of progress.
+    /// Steps between lines of metrics.
     pub log_every: u64,
     /// Steps between checkpoints.
     pub checkpoint_every: u64,
@@ -96,6 +98,20 @@ pub struct TrainConfig {
 }
 
 impl TrainConfig {
+    /// Steps, batch and learning rate that suit these data: images take fewer rows a step than tables.
+    pub fn suited_to(data: &Dataset) -> TrainConfig {
+        let (steps, batch, learning_rate) =
+            if data.is_images() { (5000, 64, 1e-3) } else { (4000, 256, 2e-3) };
+        let batch = batch.min(data.len());
+        TrainConfig { log_every: 10, checkpoint_every: 200, batch, learning_rate, ..TrainConfig::default() }
+            .with_steps(steps)
+    }
+
+    /// The same for another number of steps; the learning rate rises over the first tenth of them.
+    pub fn with_steps(self, steps: u64) -> TrainConfig {
+        TrainConfig { steps, warmup_steps: (steps / 10).min(200), ..self }
+    }
+
     /// The same without what makes no difference to the result: how often it is written down, on how many workers and
     /// from which place on the disk an engine runs. So a network says the same of its training on every machine.
     pub(crate) fn lasting(&self) -> TrainConfig {
@@ -163,7 +179,7 @@ impl TrainConfig {
             name: "a training setting",
             value: format!("out of its range in {self:?}"),
             needs: "counts and rates are positive, betas and decay in [0, 1), decay and clipping not negative",
-            hint: "begin with TrainConfig::default()",
+            hint: "begin with TrainConfig::default()".into(),
         })
     }
 }
@@ -202,8 +218,8 @@ pub struct Trained {
 /// `frozen` names and those whose names call them constants (`const`, `Constant`).
 ///
 /// With a `run` folder, checkpoints, `metrics.jsonl` and the networks to be kept are written there, and a training
-/// that finds a checkpoint of the same settings goes on from it. `progress` is called every `log_every` steps;
-/// where it breaks, the training stops after writing a checkpoint.
+/// that finds a checkpoint of the same settings goes on from it. `progress` is called after every step; where it breaks,
+/// the training stops after writing a checkpoint.
 ///
 /// # Errors
 /// Settings or shapes that do not fit, a checkpoint of another training, and a loss or gradient that is not
@@ -245,21 +261,20 @@ pub fn fit(
         update(config, rate, norm, &total, &decayed, &mut state);
         state.window_sum += loss;
         state.window_count += 1;
-        let mut stop = false;
+        let line = Progress {
+            step: state.step,
+            loss: state.window_sum / state.window_count as f64,
+            gradient_norm: norm,
+            learning_rate: rate,
+        };
         if state.step.is_multiple_of(config.log_every) || state.step == config.steps {
-            let line = Progress {
-                step: state.step,
-                loss: state.window_sum / state.window_count as f64,
-                gradient_norm: norm,
-                learning_rate: rate,
-            };
             (state.window_sum, state.window_count) = (0.0, 0);
             if let Some(run) = &mut run {
                 run.log(&line)?;
             }
             last = Some(line);
-            stop = progress(&line).is_break();
         }
+        let stop = progress(&line).is_break();
         if let Some(run) = &mut run {
             if config.keep_every > 0 && state.step.is_multiple_of(config.keep_every) {
                 run.keep(state.step, &program.parameters.model_with(model, &state.average))?;

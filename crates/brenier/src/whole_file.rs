@@ -22,7 +22,12 @@ pub(crate) fn write_with(
     let mut temporary = path.as_os_str().to_owned();
     temporary.push(".new");
     let write = || -> std::result::Result<(), Failure> {
-        let mut file = BufWriter::new(new_file(Path::new(&temporary))?);
+        let made = new_file(Path::new(&temporary))?;
+        // A file that is replaced keeps who may read it.
+        if let Ok(old) = std::fs::metadata(path) {
+            made.set_permissions(old.permissions())?;
+        }
+        let mut file = BufWriter::new(made);
         fill(&mut file)?;
         file.flush()?;
         file.get_ref().sync_all()?;
@@ -107,5 +112,21 @@ mod tests {
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
         write_whole(&path, b"new").unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"new");
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_file_keeps_its_mode_and_no_link_is_followed() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.txt");
+        write_whole(&path, b"old").unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        let elsewhere = folder.path().join("elsewhere");
+        std::fs::write(&elsewhere, "not ours").unwrap();
+        std::os::unix::fs::symlink(&elsewhere, folder.path().join("a.txt.new")).unwrap();
+        write_whole(&path, b"new").unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(std::fs::read(&elsewhere).unwrap(), b"not ours");
     }
 }

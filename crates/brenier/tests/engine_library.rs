@@ -3,21 +3,25 @@
 
 use std::path::Path;
 
-use brenier::Error;
 use brenier::engine::{Engine, EngineConfig, EngineKind, OnnxRuntime, Provider};
+use brenier::{EngineError, Error};
 
 #[test]
 fn a_process_loads_one_library() {
     // Something that is no library, before anything is loaded: refused, and nothing is spoilt by it.
     let text = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
     let error = OnnxRuntime::new(Some(&text), Provider::Cpu, 1).unwrap_err();
-    assert!(matches!(error, Error::OnnxRuntimeLibrary { .. }), "{error}");
+    assert!(matches!(error, Error::Engine(EngineError::OnnxRuntimeLibrary { .. })), "{error}");
     assert!(error.to_string().contains("version 1.24 or newer is needed"), "{error}");
 
     let config = EngineConfig { kind: EngineKind::Ort, ..EngineConfig::default() };
     match config.build() {
         Ok(engine) => assert!(engine.workers() >= 1),
-        Err(Error::NoOnnxRuntime { .. }) if std::env::var_os("BRENIER_TEST_WITHOUT_ORT").is_some() => return,
+        Err(Error::Engine(EngineError::NoOnnxRuntime { .. }))
+            if std::env::var_os("BRENIER_TEST_WITHOUT_ORT").is_some() =>
+        {
+            return;
+        }
         Err(error) => panic!("{error} (or set BRENIER_TEST_WITHOUT_ORT to test without it)"),
     }
 
@@ -25,7 +29,7 @@ fn a_process_loads_one_library() {
     assert_eq!(OnnxRuntime::new(None, Provider::Cpu, 3).unwrap().workers(), 3);
     let error = OnnxRuntime::new(Some(&text), Provider::Cpu, 1).unwrap_err();
     assert!(
-        matches!(&error, Error::OnnxRuntimeTwice { asked, .. } if asked.ends_with("Cargo.toml")),
+        matches!(&error, Error::Engine(EngineError::OnnxRuntimeTwice { asked, .. }) if asked.ends_with("Cargo.toml")),
         "{error}"
     );
     assert!(error.to_string().contains("a process holds only one"), "{error}");

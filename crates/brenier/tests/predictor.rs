@@ -110,7 +110,7 @@ fn probabilities_are_explained_at_their_logits() {
         for last in ["Softmax", "Sigmoid"] {
             let model = small(last, Dim::symbol("N"));
             let logits = OnnxPredictor::new(&model, &with_engine(engine.clone())).unwrap();
-            assert!(logits.notices()[0].contains(last), "{:?}", logits.notices());
+            assert!(logits.notices()[0].what.contains(last), "{:?}", logits.notices());
             assert_eq!(logits.scores(x.view()).unwrap().mapv(|v| v as f32).into_dyn(), 2.0 * &x);
             let gradient = logits.value_and_grad(x.view(), &[0, 2]).unwrap().gradients;
             assert_eq!(gradient.iter().copied().collect::<Vec<f64>>(), [2.0, 0.0, 0.0, 0.0, 0.0, 2.0]);
@@ -205,7 +205,7 @@ fn what_cannot_be_done_is_said_in_one_sentence() {
     b.output("y", &y);
     let open = model(b.finish().unwrap());
     let wrong = OnnxPredictor::new(&open, &config).unwrap_err();
-    assert!(message(wrong).contains("--input-shape"));
+    assert!(message(wrong).contains("give the shape of one input"));
     let fixed = PredictorConfig { input_shape: Some(vec![7]), ..config };
     assert_eq!(OnnxPredictor::new(&open, &fixed).unwrap().shape(), [7]);
 }
@@ -249,7 +249,7 @@ fn preprocessing_is_what_it_says() {
     for engine in engine_configs() {
         let seen = prepared(&as_it_comes(&[2, 5, 3]), &engine, &preprocessing);
         assert_eq!(seen.shape(), [3, 2, 5]);
-        assert!(seen.notices()[0].contains("divided by 255"), "{:?}", seen.notices());
+        assert!(seen.notices()[0].what.contains("divided by 255"), "{:?}", seen.notices());
         let scores = seen.scores(x.view()).unwrap();
         for (n, h, w, c) in ndarray::indices((2, 2, 5, 3)).into_iter() {
             let expected = (f64::from(x[[n, 2 - c, h, w]]) / 255.0 - [0.1, 0.2, 0.3][c]) / [2.0, 4.0, 8.0][c];

@@ -5,7 +5,8 @@ use std::path::Path;
 use anyhow::{Context as _, Result, bail};
 use brenier::compare::{Against, Comparison, Route};
 use brenier::data::{Dataset, OpenOptions, Population};
-use brenier::flow::{OnnxFlow, Reversed};
+use brenier::engine::EngineConfig;
+use brenier::flow::{ClassFlows, OnnxFlow, Reversed};
 use brenier::runs::explain::Inputs;
 use brenier::{ValuePredictor, VelocityField};
 use clap::Args;
@@ -97,6 +98,7 @@ impl AgainstArgs {
 pub(crate) struct Parts<'a> {
     pub(crate) background: Option<&'a Dataset>,
     pub(crate) flow: Option<Direction<'a>>,
+    pub(crate) between: Option<(&'a ClassFlows, &'a EngineConfig)>,
     pub(crate) model: &'a ValuePredictor,
     pub(crate) classes: &'a [String],
     pub(crate) inputs: &'a dyn Inputs,
@@ -145,13 +147,14 @@ impl AgainstArgs {
     pub(crate) fn comparison<'a>(&self, parts: &'a Parts<'a>) -> Result<Option<Comparison<'a>>> {
         let Some(against) = &self.against else { return Ok(None) };
         let features = parts.model.shape().iter().product::<usize>();
-        let route = match &parts.flow {
-            Some(flow) => Route::Flow(flow.field()),
-            None if features > MANY && self.nearest.is_none() => bail!(
+        let route = match (&parts.flow, parts.between) {
+            (Some(flow), _) => Route::Flow(flow.field()),
+            (None, Some((flows, engine))) => Route::Classes(flows, engine),
+            (None, None) if features > MANY && self.nearest.is_none() => bail!(
                 "inputs have {features} features, and the covariance of so many does not fit into memory\nhint: compare \
                  with the nearest rows (--nearest 20), or give a flow (--flow)"
             ),
-            None => Route::default(),
+            (None, None) => Route::default(),
         };
         let (comparison, population, own) = match self.population(against, parts)? {
             Typed::Class if self.among.is_none() => {
@@ -174,6 +177,7 @@ impl AgainstArgs {
         let way = match (self.nearest, &parts.flow) {
             (Some(count), _) => format!("the {count} nearest rows"),
             (None, Some(_)) => "the flow".to_string(),
+            (None, None) if parts.between.is_some() => "the flow between classes".to_string(),
             (None, None) => "optimal transport between two fitted Gaussians (no flow is given)".to_string(),
         };
         print_progress(&format!("comparing {own} with '{population}' by {way}"));

@@ -230,6 +230,11 @@ impl Sources {
         Ok(Sources(sources))
     }
 
+    /// Rows that were read already.
+    pub(crate) fn of_rows(origin: &str, rows: Array2<f64>) -> Sources {
+        Sources(vec![Source::Held { file: origin.to_string(), rows }])
+    }
+
     /// The number of rows of all together.
     pub(crate) fn len(&self) -> usize {
         self.0.iter().map(Source::len).sum()

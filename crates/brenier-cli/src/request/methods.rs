@@ -5,10 +5,12 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, bail};
 use brenier::Rule;
 use brenier::attribute::{Absence, Baseline, LrpRule, Method, MethodSpec, Need, Setting, Settings};
-
+use brenier::data::OpenOptions;
 use clap::Args;
+use ndarray::Array2;
 
 use super::groups::grouping;
+use super::named::Named;
 
 /// Background rows over which an expectation is taken.
 const BACKGROUND_ROWS: usize = 100;
@@ -16,19 +18,19 @@ const BACKGROUND_ROWS: usize = 100;
 /// Settings of the methods
 #[derive(Debug, Clone, Args)]
 pub(crate) struct MethodArgs {
-    /// Where a path starts, or what stands in for what is left out: zero, mean (of --background), blur, noise,
-    /// an .npy file with one row or one each, or background: the expectation over up to 100 of its rows
-    #[arg(long, value_name = "zero|mean|blur|noise|background|FILE")]
+    /// Where a path starts, or what stands in for what is left out: zero, a number such as 0.5, mean (of --background),
+    /// blur, noise, an .npy file with one row or one each, or background: the expectation over up to 100 of its rows
+    #[arg(long, value_name = "zero|NUMBER|mean|blur|noise|background|FILE", allow_negative_numbers = true)]
     pub(super) baseline: Option<String>,
     /// Data of the kind the model was trained on, for means, references and neighbours; methods without gradients
     /// take the expectation over it where no --baseline is given
     #[arg(long, value_name = "DATA")]
     pub(super) background: Option<PathBuf>,
     /// Number of draws of methods that draw
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = count, allow_negative_numbers = true)]
     samples: Option<usize>,
     /// Size of the noise: a fraction of the input's range (smoothgrad), or in its units (gradient-shap)
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", allow_negative_numbers = true)]
     noise: Option<f64>,
     /// The layer of grad-cam, by the name of its node or value; the last convolution where not given
     #[arg(long, value_name = "NAME")]
@@ -39,13 +41,13 @@ pub(crate) struct MethodArgs {
     #[arg(long, value_name = "RULE")]
     lrp_rule: Option<LrpRule>,
     /// Number of nearest neighbours: in the graph of geodesic-ig, references of nearest-ig
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = count, allow_negative_numbers = true)]
     pub(crate) neighbours: Option<usize>,
     /// Local error that the solver of a trace may make, relative and absolute; 1e-5 where not given
-    #[arg(long, value_name = "TOLERANCE")]
+    #[arg(long, value_name = "TOLERANCE", allow_negative_numbers = true)]
     solver_tolerance: Option<f64>,
     /// Number of steps in which ddim inverts an input; 50 where not given
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = count, allow_negative_numbers = true)]
     inversion_steps: Option<usize>,
     /// What is left out together: each, patches:8x8, superpixels:50, columns:3-5,9-12, or an .npy file of numbers. Where
     /// not given: superpixels of images for kernel-shap and lime, else each feature by itself
@@ -67,11 +69,18 @@ pub(crate) struct MethodArgs {
     /// Integrate until credit and score agree to this relative tolerance
     #[arg(long, value_name = "TOLERANCE", conflicts_with_all = ["rule", "steps"], allow_negative_numbers = true)]
     tolerance: Option<f64>,
+    /// Integrate until the map itself is this near to the converged one, relative to its size: 1e-2 for one in a hundred.
+    /// --tolerance is about the sum of all credit only
+    #[arg(long, value_name = "TOLERANCE", conflicts_with_all = ["rule", "steps"], allow_negative_numbers = true)]
+    map_tolerance: Option<f64>,
+    /// Gradients after which --tolerance and --map-tolerance give up, and say so; 2000 where not given
+    #[arg(long, value_name = "N", conflicts_with_all = ["rule", "steps"], value_parser = count, allow_negative_numbers = true)]
+    max_gradients: Option<usize>,
     /// The quadrature rule: left (the paper's), right, midpoint, trapezoid, simpson, gauss-legendre, adaptive
     #[arg(long)]
     rule: Option<String>,
     /// Steps (or nodes) of the rule
-    #[arg(long, value_name = "K")]
+    #[arg(long, value_name = "K", value_parser = count, allow_negative_numbers = true)]
     steps: Option<usize>,
 }
 
@@ -84,7 +93,9 @@ impl MethodArgs {
         traced: bool,
         elsewhere: &[Setting],
     ) -> Result<Vec<Method>> {
-        let given_rule = self.rule.is_some() || self.steps.is_some() || self.tolerance.is_some();
+        let adaptive =
+            self.tolerance.is_some() || self.map_tolerance.is_some() || self.max_gradients.is_some();
+        let given_rule = self.rule.is_some() || self.steps.is_some() || adaptive;
         let background_named = self.baseline.as_deref() == Some(BACKGROUND);
         let averaged = background_named || (self.baseline.is_none() && self.background.is_some());
         let settings = Settings {
@@ -135,6 +146,8 @@ impl MethodArgs {
             ("--background", Setting::Data, self.background.is_some()),
             ("--rule", Setting::Rule, self.rule.is_some()),
             ("--tolerance", Setting::Rule, self.tolerance.is_some()),
+            ("--map-tolerance", Setting::Rule, self.map_tolerance.is_some()),
+            ("--max-gradients", Setting::Rule, self.max_gradients.is_some()),
             ("--steps", Setting::Steps, self.steps.is_some()),
             ("--flow", Setting::Flow, !self.flow.is_empty()),
             ("--traces", Setting::Flow, traced),
@@ -155,6 +168,19 @@ impl MethodArgs {
         Ok(methods)
     }
 
+    /// The same without the file of references by name, and those.
+    pub(crate) fn named_baselines(
+        self,
+        named: &Named,
+        options: &OpenOptions,
+        count: usize,
+    ) -> Result<(MethodArgs, Option<Array2<f64>>)> {
+        let file = self.baseline.clone().filter(|file| baseline(file) == Some(Baseline::Given));
+        let Some(file) = file else { return Ok((self, None)) };
+        let rows = named.baselines(&file, options, count)?;
+        Ok((MethodArgs { baseline: None, ..self }, Some(rows)))
+    }
+
     /// Whether it is said where a path starts.
     pub(crate) fn has_baseline(&self) -> bool {
         self.baseline.is_some()
@@ -167,7 +193,8 @@ impl MethodArgs {
 
     /// The file of baselines, where one is given.
     pub(crate) fn baseline_file(&self) -> Option<PathBuf> {
-        self.baseline.as_ref().filter(|name| baseline(name) == Some(Baseline::Given)).map(PathBuf::from)
+        let file = |name: &&String| baseline(name) == Some(Baseline::Given) && constant(name).is_none();
+        self.baseline.as_ref().filter(file).map(PathBuf::from)
     }
 
     /// Takes data and baselines from elsewhere, where a place is given.
@@ -184,21 +211,28 @@ impl MethodArgs {
     /// The kind of baseline that was named; a file enters by its rows.
     pub(crate) fn baseline_in_words(&self) -> Option<String> {
         let name = self.baseline.as_deref()?;
-        Some(if baseline(name) == Some(Baseline::Given) { "given" } else { name }.to_string())
+        let is_file = baseline(name) == Some(Baseline::Given) && constant(name).is_none();
+        Some(if is_file { "given" } else { name }.to_string())
     }
 
     /// `--tolerance` is what a user says; `--rule` and `--steps` are for those who know.
     pub(crate) fn rule(&self) -> Result<Rule> {
         let name =
             self.rule.as_deref().unwrap_or(if self.steps.is_some() { "gauss-legendre" } else { "adaptive" });
-        match (name, self.steps, Rule::adaptive(self.tolerance.unwrap_or(1e-3))) {
-            ("adaptive", Some(max_gradients), Rule::Adaptive { tolerance, .. }) => {
-                Ok(Rule::Adaptive { tolerance, max_gradients })
-            }
-            ("adaptive", _, rule) => Ok(rule),
-            _ => fixed_rule(name, self.steps.unwrap_or(50), "gauss-legendre or adaptive"),
+        if name != "adaptive" {
+            return fixed_rule(name, self.steps.unwrap_or(50), "gauss-legendre or adaptive");
         }
+        Ok(Rule::Adaptive {
+            tolerance: self.tolerance.unwrap_or(1e-3),
+            max_gradients: self.max_gradients.or(self.steps).unwrap_or(2000),
+            map_tolerance: self.map_tolerance,
+        })
     }
+}
+
+/// A number of something; what zero means is said by what takes it.
+pub(crate) fn count(text: &str) -> Result<usize, String> {
+    text.parse().map_err(|_| "it is a whole number from 1 on".to_string())
 }
 
 /// A rule with so many steps or nodes; `last` ends the list of what there is.
@@ -243,4 +277,10 @@ pub(crate) fn baseline(name: &str) -> Option<Baseline> {
         "noise" => Some(Baseline::Noise),
         _ => Some(Baseline::Given),
     }
+}
+
+/// The number that all features of a baseline are; nothing where a file has this name.
+pub(super) fn constant(name: &str) -> Option<f64> {
+    let number = name.parse().ok().filter(|number: &f64| number.is_finite());
+    number.filter(|_| !Path::new(name).exists())
 }

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, bail};
 use brenier::data::{Column, OpenOptions, columns_of_features};
 use brenier::{
-    ModelFile, OnnxPredictor, PredictorConfig, Preprocessing, Score, Sidecar, ValuePredictor, fingerprint,
+    ModelFile, OnnxPredictor, Packing, PredictorConfig, Preprocessing, Score, Sidecar, ValuePredictor,
+    fingerprint,
 };
 use clap::Args;
 use serde::de::DeserializeOwned;
@@ -40,6 +41,9 @@ pub(crate) struct ModelArgs {
     keep_softmax: bool,
     #[command(flatten)]
     preprocessing: PreprocessingArgs,
+    /// What becomes of inputs that are given by name.
+    #[arg(skip)]
+    packing: Option<Packing>,
 }
 
 impl ModelArgs {
@@ -75,6 +79,24 @@ impl ModelArgs {
             );
         }
         Ok(names)
+    }
+
+    /// The same for inputs that are given by name.
+    pub(super) fn packed(&self, packing: Packing) -> ModelArgs {
+        ModelArgs { packing: Some(packing), ..self.clone() }
+    }
+
+    /// How the model is turned into a predictor.
+    pub(super) fn config(&self, engine: &EngineArgs) -> Result<PredictorConfig> {
+        Ok(PredictorConfig {
+            engine: engine.config(),
+            output: self.output_name.clone(),
+            input_shape: self.input_shape.clone(),
+            preprocessing: self.preprocessing()?,
+            keep_final_activation: self.keep_softmax,
+            packing: self.packing.clone(),
+            ..PredictorConfig::default()
+        })
     }
 
     fn preprocessing(&self) -> Result<Preprocessing> {
@@ -117,7 +139,7 @@ impl ModelArgs {
         let engine = model.values().engine();
         let mut facts = vec![
             ("the model's fingerprint".to_string(), model.file_hash().to_string()),
-            ("the engine".to_string(), format!("{} {}", engine.name(), engine.version())),
+            ("the engine".to_string(), engine.described()),
             ("the explained output".to_string(), self.output_in_words()),
             ("the preprocessing".to_string(), self.preprocessing_in_words()?),
         ];
@@ -160,14 +182,7 @@ impl Loaded {
         needs_gradients: bool,
         contrast: impl FnOnce(&ValuePredictor) -> Result<Option<usize>>,
     ) -> Result<Loaded> {
-        let config = PredictorConfig {
-            engine: engine.config(),
-            output: args.output_name.clone(),
-            input_shape: args.input_shape.clone(),
-            preprocessing: args.preprocessing()?,
-            keep_final_activation: args.keep_softmax,
-            ..PredictorConfig::default()
-        };
+        let config = args.config(engine)?;
         let file = ModelFile::open(&args.model)?;
         let kind = match ValuePredictor::trees_of(file.bytes(), &config)? {
             Some(trees) => Kind::ValuesOnly(Box::new(trees)),

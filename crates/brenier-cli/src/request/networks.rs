@@ -6,13 +6,14 @@ use std::thread::{self, JoinHandle};
 
 use anyhow::{Result, bail};
 use brenier::ModelFile;
-use brenier::flow::{FlowMetadata, NoisePredictor, Objective, OnnxFlow};
+use brenier::flow::{ClassFlows, FlowMetadata, NoisePredictor, Objective, OnnxFlow};
 
 use crate::engine_args::EngineArgs;
 
 /// A network that was given with `--flow`.
 pub(crate) enum Network {
     Flow(OnnxFlow),
+    Between(Box<ClassFlows>),
     Diffusion(NoisePredictor),
 }
 
@@ -53,7 +54,10 @@ impl Networks {
                 let (model, hash) = (read.model()?.clone(), read.hash().to_string());
                 let network = match FlowMetadata::of(&model)?.objective {
                     Some(Objective::Ddpm) => Network::Diffusion(NoisePredictor::new(model, &config)?),
-                    _ => Network::Flow(OnnxFlow::new(model, &config)?),
+                    _ => match ClassFlows::of(model)? {
+                        Ok(flows) => Network::Between(Box::new(flows)),
+                        Err(model) => Network::Flow(OnnxFlow::new(model, &config)?),
+                    },
                 };
                 networks.push(Given { file, network, hash });
             }

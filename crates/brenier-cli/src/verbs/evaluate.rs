@@ -17,7 +17,7 @@ use ndarray::{Array2, ArrayD, Axis};
 use self::metrics::{MetricArgs, with_metrics};
 use crate::data_args::{DataArgs, DataPart};
 use crate::engine_args::EngineArgs;
-use crate::output::{expect_writable, print_data, print_progress};
+use crate::output::{expect_writable, print_data, print_notices, print_progress};
 use crate::progress::{RunProgress, StopKey, Stopped};
 use crate::request::{
     Loaded, MethodArgs, ModelArgs, Networks, Sources, Surroundings, refuse_for_floats, targets,
@@ -47,10 +47,10 @@ pub(crate) struct Evaluate {
     #[command(flatten)]
     metrics: MetricArgs,
     /// How many examples, drawn by the seed; 200 where not given, all where there are fewer
-    #[arg(short = 'n', long, value_name = "N")]
+    #[arg(short = 'n', long, value_name = "N", allow_negative_numbers = true)]
     examples: Option<usize>,
     /// What to explain: 'predicted', a class index, or one for each example (0,2,1)
-    #[arg(long, default_value = "predicted")]
+    #[arg(long, default_value = "predicted", allow_hyphen_values = true)]
     target: String,
     #[command(flatten)]
     settings: MethodArgs,
@@ -117,9 +117,7 @@ fn evaluate(args: &Evaluate, part: DataPart) -> Result<()> {
     let options = OpenOptions { part: part.into(), ..args.data_args.options() };
     let networks = Networks::load(&args.settings.flow, &args.engine);
     let model = Loaded::load(&args.model.for_inputs(&args.data, &options)?, &args.engine, needs_gradients)?;
-    for notice in model.values().notices() {
-        print_progress(&format!("notice: {notice}"));
-    }
+    print_notices(model.values().notices());
     methods.iter().try_for_each(|method| method.spec().fits(model.score()))?;
     let options = args.model.bind(&model, options, args.settings.background())?;
     let sources = Sources::open(&args.data, &options, model.values())?;
@@ -137,6 +135,7 @@ fn evaluate(args: &Evaluate, part: DataPart) -> Result<()> {
     let targets = args.targets(&model, sources.len(), &inputs, &chosen)?;
     let surroundings =
         Surroundings::read(&args.settings, networks, &options, model.values(), &inputs.view())?;
+    surroundings.refuse_between()?;
     let truth = args
         .metrics
         .truth

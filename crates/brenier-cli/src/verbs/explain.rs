@@ -1,31 +1,37 @@
 //! `brenier explain`: credit for a model's score, by one method or by several.
 
-mod page;
+mod failures;
+mod one_run;
+pub(crate) mod page;
 mod paths;
+mod reasons;
 pub(crate) mod record;
 mod table;
+mod together;
 mod work;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 use brenier::attribute::{Method, Setting};
 use brenier::compare::Comparison;
-use brenier::data::OpenOptions;
-use brenier::report::Report;
-use brenier::runs::explain::{Provenance, Question, Way};
+use brenier::data::{Column, OpenOptions};
+use brenier::report::{Report, save_by_input, save_glance, save_reasons};
+use brenier::runs::explain::{Provenance, Question, Shard, Way};
 use clap::Args;
 
+pub(crate) use self::failures::{Incomplete, tell_failures};
 use self::paths::given_paths;
+use self::reasons::ReasonsArgs;
 use self::record::Record;
 use self::work::Work;
 use crate::data_args::{DataArgs, DataPart};
 use crate::engine_args::EngineArgs;
-use crate::output::{Format, expect_writable, print_data, print_progress};
+use crate::output::{Format, expect_writable, print_data, print_notices, print_progress};
 use crate::request::{
-    AgainstArgs, Direction, Loaded, MethodArgs, ModelArgs, Networks, Parts, Sources, Surroundings,
-    refuse_for_floats, several_targets, targets, with_methods,
+    AgainstArgs, Direction, Loaded, MethodArgs, ModelArgs, Named, NamedArgs, Networks, Parts, Sources,
+    Surroundings, refuse_for_floats, several_targets, targets, with_methods,
 };
 use crate::verbs::report::SHOWN;
 
@@ -48,13 +54,20 @@ use crate::verbs::report::SHOWN;
   brenier explain -m xgboost.json declined.csv --against approved.csv --among all.csv
   brenier explain -m model.onnx boots.png --background fashion/ --against sneaker --contrast -o out
   brenier explain -m model.onnx declined.csv --against approved.csv --among all.csv
+  brenier explain -m model.onnx declined.csv --against approved.csv --among all.csv --reasons 4 -o out
   brenier explain -m model.onnx -f a.onnx -f b.onnx -f c.onnx inputs.npy -o out
   brenier explain -m model.onnx inputs.npy --path points.npy
-  brenier explain -m other.onnx inputs.npy --traces traces.npz"))]
+  brenier explain -m other.onnx inputs.npy --traces traces.npz
+  brenier explain -m model.onnx --input image=photos/ --input age=people.csv:age --resize 32x32
+  brenier explain -m bert.onnx --input tokens.npz --explain input_ids
+  brenier explain -m model.onnx inputs.npy --at layer3
+  brenier explain -m model.onnx rows.npy -o out --shard 2/8 --keep-going"))]
 pub(crate) struct Explain {
     /// What to explain: images, folders, .npy or .npz arrays (the first axis is the example), rows of tables
-    #[arg(required = true, value_name = "INPUT")]
+    #[arg(required_unless_present = "input", value_name = "INPUT")]
     inputs: Vec<PathBuf>,
+    #[command(flatten)]
+    named: NamedArgs,
     #[command(flatten)]
     model: ModelArgs,
     /// The score to explain: 'predicted', a class by index or name, or one for each input (0,2,1)
@@ -70,6 +83,11 @@ pub(crate) struct Explain {
     settings: MethodArgs,
     #[command(flatten)]
     against: AgainstArgs,
+    #[command(flatten)]
+    reasons: ReasonsArgs,
+    /// Compare the rows of a table by the levels of one of its columns, in glance.html
+    #[arg(long, value_name = "COLUMN", requires = "output")]
+    by: Option<String>,
     /// Follow straight pieces through the points of an .npy file ([points, ...]); for one input
     #[arg(long, value_name = "FILE", conflicts_with_all = ["traces", "baseline", "flow"])]
     path: Option<PathBuf>,
@@ -85,6 +103,12 @@ pub(crate) struct Explain {
     /// Replace results that are in the folder already
     #[arg(long)]
     force: bool,
+    /// Explain one shard of the inputs, such as 2/8, into DIR/shards/2-of-8; 'brenier merge DIR' joins all of them
+    #[arg(long, value_name = "I/N", requires = "output")]
+    shard: Option<Shard>,
+    /// Leave out inputs that cannot be explained, list them in failures.jsonl, and exit with 3 where there are some
+    #[arg(long, requires = "output")]
+    keep_going: bool,
     /// How the summary is printed
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
@@ -97,6 +121,10 @@ pub(crate) struct Explain {
     engine: EngineArgs,
 }
 
+/// Rows from which on a table is shown at a glance.
+const GLANCED: usize = 10;
+/// The folder of shards, in that of the results.
+pub(crate) const SHARDS: &str = "shards";
 /// Explanations that are printed one by one although they are in files too.
 const LINES: usize = 24;
 
@@ -107,42 +135,80 @@ pub(crate) struct Asked<'a> {
     /// What results depend on besides inputs, targets and methods, by name.
     pub(crate) made_from: Vec<(String, String)>,
     inputs: &'a Sources,
+    named: Option<&'a Named>,
     classes: &'a [String],
 }
 
 /// Explains; `words` are what was typed, which is kept with the results so that they can be verified.
 pub(crate) fn run(args: &Explain, words: &[OsString]) -> Result<()> {
     ask(args, |asked| {
-        let Asked { question, ways, made_from, inputs, classes } = asked;
+        let Asked { question, ways, made_from, inputs, named, classes } = asked;
         let mut work = Work::new(args, &question, made_from)?.with_columns(inputs.columns());
+        let reasons = args.reasons.config(&inputs.columns())?;
+        let results = args.results();
+        if args.shard.is_some() && question.score.inputs().is_some() {
+            bail!(
+                "--shard takes models with one input\nhint: leave --shard out; with --input or --at a run is explained as a whole"
+            );
+        }
         let folders: Vec<(String, PathBuf)> = ways
             .iter()
             .zip(args.method_names())
-            .filter_map(|(_, name)| Some((name.clone(), args.folder(&name, ways.len())?)))
+            .filter_map(|(_, name)| Some((name.clone(), folder(results.as_ref()?, &name, ways.len()))))
             .collect();
         // What would be refused is refused before the first method has run.
         for (way, (_, folder)) in ways.iter().zip(&folders) {
             work.check(way, folder)?;
         }
-        if let Some(folder) = &args.output {
+        if let Some(folder) = &results {
             expect_writable(folder)?;
+            one_run::make_room(folder, &folders, args.force)?;
         }
         for (i, way) in ways.iter().enumerate() {
             work.explain(way, folders.get(i).map(|(_, folder)| folder.as_path()))?;
         }
-        let printed = work.printed(classes)?;
-        if let Some(folder) = &args.output {
+        // What speaks of all inputs together is made of all shards together.
+        let whole = if args.shard.is_none() { &folders[..] } else { &[] };
+        if let Some(packed) = question.score.inputs() {
+            for (_, folder) in whole {
+                print_progress(&format!("wrote {}", save_by_input(folder, packed)?.display()));
+            }
+        }
+        let printed = match &reasons {
+            Some(config) => work.reasons(config, classes)?,
+            None => work.printed(classes)?,
+        };
+        for (name, folder) in whole {
+            args.glance(name, folder, &inputs.columns(), work.explanations())?;
+        }
+        if let Some(config) = &reasons {
+            for (_, folder) in whole {
+                for file in save_reasons(folder, config, &inputs.columns(), classes)? {
+                    print_progress(&format!("wrote {}", file.display()));
+                }
+            }
+        }
+        let failures = work.failures();
+        if let Some(folder) = &results {
             Record::new(words)?.save(folder)?;
             let report = Report {
                 features: inputs.features(),
                 columns: inputs.columns(),
+                inputs: question.score.inputs().cloned(),
+                tokens: named.map_or_else(Default::default, |named| named.tokens.clone()),
                 classes: classes.to_vec(),
                 ..Report::default()
             };
             let about = (&question.provenance, report);
-            page::draw(args, folder, &folders, inputs.len(), question.score, about)?;
+            page::describe(args, folder, &folders, inputs.len(), about)?;
+            match args.shard {
+                // Pages are drawn of all shards together.
+                Some(shard) => finish(shard, folder)?,
+                None => page::draw(folder, &folders, question.score.shape(), args.overlay)?,
+            }
         }
-        print_data(&printed)
+        print_data(&printed)?;
+        tell_failures(&failures)
     })
 }
 
@@ -164,40 +230,65 @@ pub(crate) fn ask<T>(args: &Explain, then: impl FnOnce(Asked) -> Result<T>) -> R
     let options = OpenOptions { part, ..args.data_args.options() };
     let needs_gradients = args.path.is_some() || methods.iter().any(Method::needs_gradients);
     let networks = Networks::load(&args.settings.flow, &args.engine);
-    let model = load(args, &options, needs_gradients)?;
-    for notice in model.values().notices() {
-        print_progress(&format!("notice: {notice}"));
+    let named = args.named.read(&args.inputs, &args.model, &options, &args.engine)?;
+    if let (Some(flag), true) = (args.not_for_named(), named.is_some()) {
+        bail!(
+            "{flag} is for a model with one input\nhint: leave it out, or explain that input alone with a model exported for it"
+        );
     }
+    let model = load(args, &options, needs_gradients, named.as_ref())?;
+    print_notices(model.values().notices());
     methods.iter().try_for_each(|method| method.spec().fits(model.score()))?;
     let classes = args.model.class_names(model.values())?;
     let options = args.model.bind(&model, options, args.settings.background())?;
-    let inputs = Sources::open(&args.inputs, &options, model.values())?;
+    let opened = match &named {
+        Some(_) => None,
+        None => Some(Sources::open(&args.inputs, &options, model.values())?),
+    };
+    let inputs = match (&named, &opened) {
+        (Some(named), _) => &named.sources,
+        (None, Some(opened)) => opened,
+        (None, None) => bail!("there are no inputs"),
+    };
     let targets = match &args.targets {
         Some(several) => several_targets(several, model.values(), &classes)?,
         None => targets(&args.target, model.values(), &classes, inputs.len())?,
     };
-    let surroundings = Surroundings::read(&settings, networks, &options, model.values(), &inputs)?;
+    let (settings, baselines) = match &named {
+        Some(named) => settings.named_baselines(named, &options, inputs.len())?,
+        None => (settings, None),
+    };
+    let surroundings =
+        Surroundings::read(&settings, networks, &options, model.values(), inputs)?.with_baselines(baselines);
     let flow = match (&against.against, surroundings.flows.as_slice()) {
+        (Some(_), [_, ..]) if surroundings.between.is_some() => {
+            bail!("--against takes one flow\nhint: give one --flow, or none")
+        }
         (Some(population), [flow]) => Some(Direction::of(flow, population)?),
         (Some(_), [_, _, ..]) => bail!("--against takes one flow\nhint: give one --flow, or none"),
         _ => None,
     };
+    if against.against.is_none() {
+        surroundings.refuse_between()?;
+    }
+    let engine = args.engine.config();
     let parts = Parts {
         background: surroundings.background.as_ref(),
         flow,
+        between: surroundings.between.as_ref().map(|flows| (flows, &engine)),
         model: model.values(),
         classes: &classes,
-        inputs: &inputs,
+        inputs,
         options: &OpenOptions { limit: None, ..options.clone() },
     };
     let comparison = against.comparison(&parts)?;
     if comparison.is_none() {
-        tell_of_zeros(args, &methods, &inputs);
+        tell_of_zeros(args, &methods, inputs);
     }
     let shown = if args.output.is_some() && model.with_gradients().is_some() { SHOWN } else { 0 };
     let question = Question {
         score: model.score(),
-        inputs: &inputs,
+        inputs,
         targets,
         context: surroundings.context(model.with_gradients()),
         stills: shown,
@@ -212,7 +303,7 @@ pub(crate) fn ask<T>(args: &Explain, then: impl FnOnce(Asked) -> Result<T>) -> R
         .map(|(method, given)| given.as_ref().map_or(Way::Method(method), |given| given.way()))
         .collect();
     let made_from = made_from(args, &model, &surroundings)?;
-    then(Asked { question, ways, made_from, inputs: &inputs, classes: &classes })
+    then(Asked { question, ways, made_from, inputs, named: named.as_ref(), classes: &classes })
 }
 
 impl Explain {
@@ -224,10 +315,56 @@ impl Explain {
         methods.iter().map(Method::name).collect()
     }
 
-    /// One method writes into the folder itself, several into a folder each.
-    fn folder(&self, name: &str, methods: usize) -> Option<PathBuf> {
-        self.output.as_ref().map(|folder| if methods == 1 { folder.clone() } else { folder.join(name) })
+    /// The first flag that speaks of one input, where one was given.
+    fn not_for_named(&self) -> Option<&'static str> {
+        let given = [
+            ("--against", self.against.against.is_some()),
+            ("--path", self.path.is_some()),
+            ("--traces", self.traces.is_some()),
+            ("--background", self.settings.background().is_some()),
+        ];
+        given.into_iter().find(|(_, given)| *given).map(|(flag, _)| flag)
     }
+
+    /// The table at a glance, where there are rows enough for one, or it is asked for.
+    fn glance(&self, method: &str, folder: &Path, columns: &[Column], rows: usize) -> Result<()> {
+        if columns.is_empty() || rows < GLANCED && self.by.is_none() {
+            return match &self.by {
+                Some(by) => {
+                    bail!("--by {by} needs rows of a table, with names of columns\nhint: give a .csv file")
+                }
+                None => Ok(()),
+            };
+        }
+        let title = format!("{} by {method}", self.model.model.display());
+        for file in save_glance(folder, &title, columns, self.by.as_deref())? {
+            print_progress(&format!("wrote {}", file.display()));
+        }
+        Ok(())
+    }
+
+    /// The folder of all results. That of a shard has another name until it is whole.
+    fn results(&self) -> Option<PathBuf> {
+        let (output, Some(shard)) = (self.output.as_ref()?, self.shard) else { return self.output.clone() };
+        let shards = output.join(SHARDS);
+        let whole = shard.folder(&shards);
+        Some(if whole.exists() { whole } else { shard.unfinished(&shards) })
+    }
+}
+
+/// One method writes into the folder itself, several into a folder each.
+fn folder(results: &Path, name: &str, methods: usize) -> PathBuf {
+    if methods == 1 { results.to_owned() } else { results.join(name) }
+}
+
+/// Gives a finished shard the name that says so.
+fn finish(shard: Shard, folder: &Path) -> Result<()> {
+    let whole = shard.folder(folder.parent().unwrap_or(folder));
+    if whole != folder {
+        std::fs::rename(folder, &whole).with_context(|| format!("cannot write {}", whole.display()))?;
+    }
+    print_progress(&format!("shard {shard} is whole: {}", whole.display()));
+    Ok(())
 }
 
 /// The methods by name, and their settings.
@@ -248,8 +385,16 @@ fn asked_for(args: &Explain) -> (Vec<String>, MethodArgs) {
 }
 
 /// The model, with the contrast that was asked for.
-fn load(args: &Explain, options: &OpenOptions, needs_gradients: bool) -> Result<Loaded> {
-    let model_args = args.model.for_inputs(&args.inputs, options)?;
+fn load(
+    args: &Explain,
+    options: &OpenOptions,
+    needs_gradients: bool,
+    named: Option<&Named>,
+) -> Result<Loaded> {
+    let model_args = match named {
+        Some(named) => named.model(&args.model),
+        None => args.model.for_inputs(&args.inputs, options)?,
+    };
     Loaded::load_with(&model_args, &args.engine, needs_gradients, |model| {
         if !args.against.has_contrast() {
             return Ok(None);
@@ -290,7 +435,7 @@ fn made_from(args: &Explain, model: &Loaded, surroundings: &Surroundings) -> Res
 fn provenance(model: &Loaded, surroundings: &Surroundings) -> Provenance {
     let engine = model.values().engine();
     Provenance {
-        engine: Some(format!("{} {}", engine.name(), engine.version())),
+        engine: Some(engine.described()),
         model: Some(model.hash().to_string()),
         flows: surroundings.network_hashes(),
     }

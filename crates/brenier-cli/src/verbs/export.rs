@@ -12,7 +12,7 @@ use ndarray::{Array2, Axis};
 
 use crate::data_args::DataArgs;
 use crate::engine_args::EngineArgs;
-use crate::output::{print_data, print_progress};
+use crate::output::{print_data, print_notices};
 use crate::request::{Loaded, ModelArgs, baseline, file_hash, fixed_rule, one_target, rows};
 
 /// The methods whose work does not depend on the input.
@@ -80,9 +80,7 @@ pub(crate) fn run(args: &Export) -> Result<()> {
             args.model.model.display()
         );
     };
-    for notice in model.notices() {
-        print_progress(&format!("notice: {notice}"));
-    }
+    print_notices(model.notices());
     let method = args.exported(model)?;
     let target = args.target(&loaded)?;
     let file = export(model, &method, target, Some(file_hash(&args.model.model)?))?;

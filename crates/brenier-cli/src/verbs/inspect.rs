@@ -10,13 +10,22 @@ use clap::Args;
 use onnx_grad::Model;
 
 use crate::output::{Format, print_data};
+use crate::wording::flags;
 
 /// Inputs, outputs, size and cost of a model, and the nodes that gradients do not get through
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  brenier inspect model.onnx\n  brenier inspect model.onnx --format json")]
+#[command(
+    after_help = "Examples:\n  brenier inspect model.onnx\n  brenier inspect model.onnx --output-name logits\n  brenier inspect model.onnx --format json\n  brenier inspect model.onnx --values"
+)]
 pub(crate) struct Inspect {
     /// The ONNX file
     model: PathBuf,
+    /// List the inner values as well, which `explain --at` takes
+    #[arg(long)]
+    values: bool,
+    /// The output to judge; the first of floats where not given, as explain takes it
+    #[arg(long, value_name = "NAME")]
+    output_name: Option<String>,
     /// How to print it
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
@@ -24,18 +33,24 @@ pub(crate) struct Inspect {
 
 pub(crate) fn run(args: &Inspect) -> Result<()> {
     let model = Model::load(&args.model)?;
-    let (inspection, explainer) = (Inspection::of(&model)?, ExportedFacts::of(&model));
+    let values = if args.values { Some(Inspection::values(&model)?) } else { None };
+    let (inspection, explainer) =
+        (Inspection::of_output(&model, args.output_name.as_deref())?, ExportedFacts::of(&model));
     match args.format {
         Format::Json => {
             let mut found = serde_json::to_value(&inspection)?;
             if let Some(facts) = explainer {
                 found["explainer"] = serde_json::to_value(facts)?;
             }
+            if let Some(values) = values {
+                found["values"] = serde_json::to_value(values)?;
+            }
             print_data(&format!("{}\n", serde_json::to_string_pretty(&found)?))
         }
         Format::Text => {
             let first = explainer.map(|facts| format!("explainer     {}\n", facts.in_words()));
-            print_data(&(first.unwrap_or_default() + &text(&inspection)?))
+            let inner = values.iter().flatten().map(|value| format!("value         {}\n", interface(value)));
+            print_data(&(first.unwrap_or_default() + &text(&inspection)? + &inner.collect::<String>()))
         }
     }
 }
@@ -54,7 +69,11 @@ fn text(inspection: &Inspection) -> Result<String> {
     writeln!(out, "activations   {} per input", quantity(inspection.activation_bytes_per_input, "B"))?;
     let operators: Vec<String> = inspection.operators.iter().map(|(op, n)| format!("{op} {n}")).collect();
     writeln!(out, "operators     {}", operators.join(", "))?;
-    writeln!(out, "gradient      {}", if inspection.differentiable { "yes" } else { "no" })?;
+    let judged = match (&inspection.explained, inspection.outputs.len()) {
+        (Some(name), 2..) => format!(", of the output '{name}'"),
+        _ => String::new(),
+    };
+    writeln!(out, "gradient      {}{judged}", if inspection.differentiable { "yes" } else { "no" })?;
     for node in &inspection.blocked {
         let effect = if node.fatal { "blocks" } else { "stops, gradients flow around it" };
         let effect = if inspection.differentiable || node.fatal { effect } else { "stops" };
@@ -65,7 +84,7 @@ fn text(inspection: &Inspection) -> Result<String> {
         writeln!(out, "  {problem}")?;
     }
     for notice in &inspection.notices {
-        writeln!(out, "notice        {notice}")?;
+        writeln!(out, "notice        {}", notice.worded(flags))?;
     }
     Ok(out)
 }

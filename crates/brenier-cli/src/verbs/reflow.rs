@@ -45,6 +45,9 @@ pub(crate) struct Reflow {
 
 pub(crate) fn run(args: &Reflow) -> Result<()> {
     args.run.check_folder()?;
+    if args.run.is_timed() {
+        bail!("--minutes is for train: most of reflow is making pairs\nhint: give --steps");
+    }
     let file = flow_file(&args.flow)?;
     let flow = OnnxFlow::load(&file, &args.run.engine.config())?;
     let options = args.run.data.options();

@@ -347,17 +347,18 @@ fn text(table: &Table) -> String {
     // Writing to a string cannot fail.
     _ = writeln!(
         text,
-        "{:method$}  {:metric$}  {:>11}  {:>11}  {:>5}  {:>8}",
-        "method", "metric", "mean", "std", "n", "paper"
+        "{:method$}  {:metric$}  {:>11}  {:>11}  {:>11}  {:>5}  {:>8}",
+        "method", "metric", "mean", "+- 95 %", "std", "n", "paper"
     );
     for row in &table.rows {
         let paper = row.paper.map_or("-".to_owned(), number);
         _ = writeln!(
             text,
-            "{:method$}  {:metric$}  {:>11}  {:>11}  {:>5}  {paper:>8}",
+            "{:method$}  {:metric$}  {:>11}  {:>11}  {:>11}  {:>5}  {paper:>8}",
             row.method,
             row.metric,
             number(row.mean),
+            row.half_width.map_or("-".to_owned(), number),
             number(row.std),
             row.n,
         );

@@ -16,7 +16,7 @@ use clap::Args;
 use self::populations::{PopulationArgs, Read};
 use crate::data_args::{DataArgs, DataPart};
 use crate::engine_args::EngineArgs;
-use crate::output::{Format, print_data, print_progress};
+use crate::output::{Format, print_data, print_notices, print_progress};
 use crate::progress::{Gauge, PATIENCE};
 use crate::request::{Loaded, ModelArgs, expect_fitting, one_target, tell_of_columns};
 
@@ -75,9 +75,7 @@ pub(crate) fn run(args: &ShiftVerb) -> Result<()> {
     let options = OpenOptions { part: args.part.into(), ..args.data_args.options() };
     let typed = args.model.for_inputs(args.populations.files(), &options)?;
     let model = Loaded::load(&typed, &args.engine, true).map_err(without_gradient)?;
-    for notice in model.values().notices() {
-        print_progress(&format!("notice: {notice}"));
-    }
+    print_notices(model.values().notices());
     let classes = args.model.class_names(model.values())?;
     let target = one_target(args.target.as_deref(), model.values(), &classes)?;
     let options = args.model.bind(&model, options, None)?;
@@ -103,7 +101,7 @@ pub(crate) fn run(args: &ShiftVerb) -> Result<()> {
         version: env!("CARGO_PKG_VERSION").to_string(),
         model: args.model.model.display().to_string(),
         model_hash: model.hash().to_string(),
-        engine: format!("{} {}", engine.name(), engine.version()),
+        engine: engine.described(),
         target_name: classes.get(target).cloned(),
         columns: from.rows().columns().to_vec(),
         caveat: Shift::CAVEAT.to_string(),

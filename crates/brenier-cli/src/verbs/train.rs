@@ -2,15 +2,16 @@
 
 mod network;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use brenier::classify::Augment;
 use brenier::data::{Constants, Dataset, OpenOptions, ScalingConfig};
-use brenier::flow::Coupling;
 use brenier::runs::{
-    ClassifierRun, FlowRun, Goal, ReferenceKind, objectives, train_classifier, train_generator,
+    ClassifierRun, FlowRun, Goal, Outcome, ReferenceKind, Watch, objectives, train_classifier,
+    train_generator,
 };
+use brenier::train::TrainConfig;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Args, ValueEnum};
 
@@ -26,10 +27,13 @@ use crate::run_args::RunArgs;
   brenier train table.csv --label income -o run             the same for a table
   brenier train ill.csv --reference healthy.csv -o run      from one data set to another
   brenier train fashion-mnist/ --from-class 'T-shirt/top' --to-class Pullover -o run
+  brenier train fashion-mnist/ --between-classes -o run     one flow between all ten classes
   brenier train cifar10/ -o run --coupling ot --group 64    minibatch optimal transport
   brenier train cifar10/ -o diffusion --objective ddpm      the diffusion baseline
   brenier train cifar10/ -o model --objective classify --flip --shift 4
-  brenier train cifar10/ -o run --resume                    go on with a run that was stopped")]
+  brenier train cifar10/ -o run --minutes 5                 as many steps as fit into five minutes here
+  brenier train cifar10/ -o run --resume                    go on with a run that was stopped
+  brenier train cifar10/ -o run --resume --steps 10000      train a finished run further")]
 pub(crate) struct Train {
     /// The data: a folder of images, IDX or CIFAR files, or a csv, parquet, npy or npz file
     data: PathBuf,
@@ -38,6 +42,9 @@ pub(crate) struct Train {
     objective: String,
     #[command(flatten)]
     reference: ReferenceArgs,
+    /// One flow between all classes of DATA, for 'explain --against CLASS': the network is told from which to which
+    #[arg(long, conflicts_with_all = ["reference", "from_class", "to_class"])]
+    between_classes: bool,
     /// Which reference point goes with which example; ot where the reference is data, independent otherwise
     #[arg(long, value_enum)]
     coupling: Option<Couple>,
@@ -82,6 +89,12 @@ pub(crate) fn run(args: &Train) -> Result<()> {
     let Some(spec) = objectives().find(|spec| spec.name == args.objective) else {
         bail!("there is no objective '{}'", args.objective)
     };
+    if args.between_classes && spec.name != "flow" {
+        bail!(
+            "only a flow leads between classes\nhint: leave out --between-classes, or --objective {}",
+            spec.name
+        );
+    }
     if matches!(spec.goal, Goal::Classifier) && args.reference.is_given() {
         bail!("a classifier has no reference\nhint: leave out {}, or train a flow", args.reference.flags());
     }
@@ -94,13 +107,33 @@ pub(crate) fn run(args: &Train) -> Result<()> {
         held_out.len(),
         data.shape()
     ));
-    let training = args.run.training(&data);
+    let rows = (&data, &held_out);
+    let training = args.run.timed(args.run.training(&data), |training, folder, watch| {
+        train(args, spec.goal, rows, &reference, training, folder, watch)
+    })?;
+    let mut progress = args.run.progress()?;
+    let mut watch = |event| progress.show(event);
+    let outcome = train(args, spec.goal, rows, &reference, training, &args.run.output, &mut watch)?;
+    args.run.report(&outcome)
+}
+
+/// Trains what was asked for into a folder.
+fn train(
+    args: &Train,
+    goal: Goal,
+    (data, held_out): (&Dataset, &Dataset),
+    reference: &Reference,
+    training: TrainConfig,
+    folder: &Path,
+    watch: Watch,
+) -> Result<Outcome> {
     let constants = if args.keep_constants { Constants::Keep } else { Constants::Refuse };
     let scaling = ScalingConfig { constants, ..ScalingConfig::default() };
     let start = args.network.model()?;
-    let mut progress = args.run.progress()?;
-    let mut watch = |event| progress.show(event);
-    let outcome = match spec.goal {
+    if args.between_classes && start.is_some() {
+        bail!("a flow between classes begins with a network of its own\nhint: choose --network mlp or unet");
+    }
+    match goal {
         Goal::Classifier => {
             let run = ClassifierRun {
                 network: args.network.classifier(data.shape())?,
@@ -110,37 +143,34 @@ pub(crate) fn run(args: &Train) -> Result<()> {
                 half_weights: args.run.training.half_weights,
                 training,
             };
-            train_classifier(&data, &held_out, start, &run, &args.run.output, &mut watch)?.0
+            Ok(train_classifier(data, held_out, start, &run, folder, watch)?.0)
         }
         Goal::Generator { objective, any_reference } => {
-            let Reference { kind, rows } = reference;
+            let kind = if args.between_classes { ReferenceKind::Data } else { reference.kind };
             if !any_reference && kind != ReferenceKind::StandardNormal {
                 bail!(
                     "a diffusion model starts from Gaussian noise, not from {}\nhint: leave out --reference and --from-class, or train a flow",
                     args.reference
                 );
             }
-            let coupling = coupling(args, kind, training.batch)?;
-            let network = args.network.flow(data.shape())?;
-            let half_weights = args.run.training.half_weights;
+            let optimal = args.coupling.map(|couple| couple == Couple::Ot);
             let (from_class, to_class) = args.reference.classes();
             let run = FlowRun {
                 objective,
-                network,
+                network: args.network.flow(data.shape())?,
                 reference: kind,
                 from_class,
                 to_class,
-                coupling,
+                between_classes: args.between_classes,
+                coupling: kind.coupling(optimal, args.group, training.batch)?,
                 scaling,
-                half_weights,
+                half_weights: args.run.training.half_weights,
                 calibration_rows: args.run.calibration_rows,
                 training,
             };
-            train_generator(&data, &held_out, rows.as_ref(), start, &run, &args.run.output, &mut watch)?
-                .outcome
+            Ok(train_generator(data, held_out, reference.rows.as_ref(), start, &run, folder, watch)?.outcome)
         }
-    };
-    args.run.report(&outcome)
+    }
 }
 
 /// The data in two parts.
@@ -154,22 +184,6 @@ fn open(args: &Train, options: &OpenOptions) -> Result<(Dataset, Dataset)> {
             let held = OpenOptions { limit: None, ..options.clone() }.like(&data);
             let held_out = Dataset::open(path, &held)?;
             Ok((data, held_out))
-        }
-    }
-}
-
-/// Which reference point goes with which example.
-fn coupling(args: &Train, kind: ReferenceKind, batch: usize) -> Result<Coupling> {
-    let default = if kind == ReferenceKind::Data { Couple::Ot } else { Couple::Independent };
-    match (args.coupling.unwrap_or(default), args.group) {
-        (Couple::Ot, Some(group)) => Ok(Coupling::OptimalTransport { group }),
-        (Couple::Ot, None) if kind == ReferenceKind::Data => Ok(Coupling::BETWEEN_DATA),
-        (Couple::Ot, None) => Ok(Coupling::OptimalTransport { group: batch }),
-        (Couple::Independent, None) => Ok(Coupling::Independent),
-        (Couple::Independent, Some(group)) => {
-            bail!(
-                "a group of {group} pairs has no meaning for independent pairs\nhint: add --coupling ot, or leave out --group"
-            )
         }
     }
 }

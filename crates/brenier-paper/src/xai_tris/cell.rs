@@ -17,6 +17,7 @@ use super::super::earth_mover::earth_mover_score;
 use super::super::trained::{self, Classifier};
 use super::super::{RULE, Tell};
 use super::controls::blind;
+use super::pattern_local::pattern_local;
 use super::picture::picture;
 use super::{Measured, Part, XaiTrisConfig};
 
@@ -41,6 +42,8 @@ pub(super) struct Examples {
 }
 
 const BATCH: usize = 128;
+/// Draws of surrogates are apart from those of images by their own seed.
+const PATTERN_SEED: u64 = 0x9a77;
 
 /// Mean 0 and variance 1 over all pixels: values lie between -1 and 1, and most are small.
 pub(super) fn scaling() -> ScalingConfig {
@@ -127,6 +130,9 @@ impl Cell {
                 Ok(vec![drawn, near])
             })?;
             let [drawn, near] = two(others);
+            let train = self.train.to_f32()?.mapv(f64::from);
+            let pattern = pattern_local(model, inputs.view(), targets, train.view(), PATTERN_SEED)?;
+            all.push(("pattern-local".into(), pattern));
             all.push(("expected-gradients, other class".into(), drawn));
             all.push((format!("ig, {} nearest of the other class", config.nearest), near));
             for (method, references) in &by_class.lines {
@@ -335,7 +341,7 @@ fn examples(
     if chosen.is_empty() {
         return Err(Error::Training {
             reason: "no test image is classified right by both classifiers".to_string(),
-            remedy: "train them longer",
+            remedy: "train them longer".into(),
         });
     }
     let wide = |all: &Array2<f32>| all.select(Axis(0), &chosen).mapv(f64::from);

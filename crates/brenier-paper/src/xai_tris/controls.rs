@@ -46,7 +46,7 @@ pub(super) fn blind(
 pub(super) fn without_weights(mut network: Model, hidden: &[bool]) -> Result<Model> {
     let none = || Error::Training {
         reason: format!("the classifier has no weights '{FIRST}' for {} features", hidden.len()),
-        remedy: "the blind control needs the MLP of this library",
+        remedy: "the blind control needs the MLP of this library".into(),
     };
     let weights = network.graph.initializers.get_mut(FIRST).ok_or_else(none)?;
     let shape = weights.shape().to_vec();

@@ -74,7 +74,7 @@ impl Baseline {
                         name: "the range of the noise",
                         value: format!("{low} to {high}"),
                         needs: "the input must have finite values",
-                        hint: "choose another baseline",
+                        hint: "choose another baseline".into(),
                     };
                     let uniform = Uniform::new_inclusive(low, high).map_err(refuse)?;
                     let mut rng = generator(seed, key, 0);
@@ -85,7 +85,7 @@ impl Baseline {
                 let given = context.baselines.ok_or_else(|| Error::Method {
                     method: "a given baseline".to_string(),
                     reason: "no rows are given".to_string(),
-                    remedy: "give one row, or one for each input",
+                    remedy: "give one row, or one for each input".into(),
                 })?;
                 let rows = if given.nrows() == 1 { 1 } else { inputs.nrows() };
                 error::expect_shape("the baselines", &[rows, inputs.ncols()], given.shape())?;

@@ -59,7 +59,7 @@ impl BlurIg {
             return Err(Error::Method {
                 method: Self::NAME.to_string(),
                 reason: format!("inputs of shape {shape:?} are not images"),
-                remedy: "use a method that needs no image, such as 'ig'",
+                remedy: "use a method that needs no image, such as 'ig'".into(),
             });
         }
         let side = shape[1].max(shape[2]) as f64;

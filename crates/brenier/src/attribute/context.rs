@@ -6,7 +6,7 @@ use super::draws::Key;
 use crate::data::Dataset;
 use crate::flow::{NoisePredictor, VelocityField};
 use crate::predictor::OnnxPredictor;
-use crate::{Error, Result};
+use crate::{Error, Remedy, Result};
 
 /// What methods need besides the score. Each says in words what it misses.
 #[derive(Default, Clone)]
@@ -56,7 +56,7 @@ impl Context<'_> {
         self.data.ok_or_else(|| Error::Method {
             method: method.to_string(),
             reason: "it needs rows of data, and none are given".to_string(),
-            remedy: "give data of the kind that the model was trained on (--background DATA)",
+            remedy: Remedy::GiveBackground,
         })
     }
 
@@ -65,7 +65,7 @@ impl Context<'_> {
         self.model.ok_or_else(|| Error::Method {
             method: method.to_string(),
             reason: "it looks inside a model, and the score is a closure".to_string(),
-            remedy: "explain an ONNX model, or use a method that needs gradients only, such as 'ig'",
+            remedy: "explain an ONNX model, or use a method that needs gradients only, such as 'ig'".into(),
         })
     }
 }

@@ -15,7 +15,7 @@ use super::spec::{Explainer, MethodPage, MethodSpec, Need, Setting};
 use super::{Allocation, Context, Explanation, Meaning, Method, Settings, WithPaths, boxed};
 use crate::path::{DdimPath, Path, ddim};
 use crate::predictor::Score;
-use crate::{Error, Result};
+use crate::{Error, Remedy, Result};
 
 /// Credit along a DDIM trajectory.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -67,7 +67,7 @@ impl Ddim {
         let Some(model) = context.diffusion else {
             return Err(refuse(
                 "there is no diffusion model to follow".to_string(),
-                "give one that was trained on the model's data (--flow ddpm.onnx)",
+                Remedy::GiveDiffusionModel,
             ));
         };
         if model.shape() != score.shape() {
@@ -77,7 +77,7 @@ impl Ddim {
                     model.shape(),
                     score.shape()
                 ),
-                "use a diffusion model that was trained on this model's data",
+                "use a diffusion model that was trained on this model's data".into(),
             ));
         }
         self.allocation.explain_traced(

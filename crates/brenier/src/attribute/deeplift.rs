@@ -250,7 +250,7 @@ impl DeepShap {
             sums_to: r"$f(x)-\overline{f(x')}$, exactly",
             cost: "$n$ = 100, and $n$ scores",
             use_it: "for Shapley values of a network, fast and approximate",
-            refuses: "a run without `--background`; what `deeplift` refuses",
+            refuses: "a run without background data; what `deeplift` refuses",
         },
     }];
 }

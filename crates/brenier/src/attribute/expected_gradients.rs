@@ -190,7 +190,7 @@ impl ExpectedGradients {
             sums_to: r"$f(x)-\overline{f(x')}$, up to sampling",
             cost: "$n$ = 200, and $n$ scores",
             use_it: "where no single baseline is right and data are at hand",
-            refuses: "a run without `--background`",
+            refuses: "a run without background data",
         },
     }];
 }

@@ -55,7 +55,7 @@ pub struct Certificate {
     /// The verdict in its parts. Absent from certificates before format 2.
     #[serde(default)]
     pub checks: Checks,
-    /// The form of this certificate: 2 has checks.
+    /// The form of this certificate: 2 has checks, 3 the map's own error.
     #[serde(default = "first_format")]
     pub format: u32,
     /// The score at the input.
@@ -111,6 +111,11 @@ pub struct PathCertificate {
     /// adaptive rule, or between the nodes of a fixed one. The residual may be small because errors cancel; this one
     /// cannot.
     pub relative_disagreement: Option<f64>,
+    /// The estimated distance of the map from the converged one, in the Euclidean norm and relative to the map's. The
+    /// residual says nothing of it: credit may sum to the score's change and go to the wrong features. Only the adaptive
+    /// rule estimates it. Absent from certificates before format 3.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub relative_map_error: Option<f64>,
     /// Kinetic action of the path on a uniform grid of 50 steps.
     pub kinetic_action: f64,
     /// Length over distance on the same grid; 1 for a straight path. Absent for a path that returns to its start.
@@ -153,7 +158,7 @@ impl Sampling {
 }
 
 /// The form of certificates that are written.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 
 fn first_format() -> u32 {
     1

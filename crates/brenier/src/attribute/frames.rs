@@ -10,7 +10,8 @@
 
 use ndarray::{Array1, Array2, ArrayView1, Axis};
 
-use super::rows::MICRO_BATCH;
+use super::Reduction;
+use super::rows::{MICRO_BATCH, rows_at_once};
 use crate::path::{Path, grid_time, stack_rows};
 use crate::predictor::Score;
 use crate::{Error, Result};
@@ -20,7 +21,7 @@ use crate::{Error, Result};
 pub struct Frames {
     /// The times, from 0 to 1.
     pub times: Vec<f64>,
-    /// The states, `[frames, features]`.
+    /// The states, `[frames, features]`; for large images in blocks ([`Reduction::of_stills`]).
     pub states: Array2<f64>,
     /// The score at each.
     pub scores: Array1<f64>,
@@ -33,9 +34,11 @@ pub struct Frames {
 impl Frames {
     /// The same stills, with the credit of an explanation at the end. What the grid missed of a feature's credit is
     /// added along the way in proportion to how much credit the feature has gained and lost so far.
-    pub fn ending_at(mut self, values: ArrayView1<f64>) -> Frames {
+    pub fn ending_at(mut self, values: ArrayView1<f64>, shape: &[usize]) -> Frames {
         let last = self.credit.nrows() - 1;
-        for (feature, &value) in values.iter().enumerate() {
+        let smaller = Reduction::of_stills(shape).map(|reduction| reduction.sums(values));
+        let shown = smaller.as_ref().map_or(values, |smaller| smaller.view());
+        for (feature, &value) in shown.iter().enumerate() {
             let mut column = self.credit.column_mut(feature);
             let missed = value - column[last];
             let moved: Vec<f64> = (1..=last).map(|k| (column[k] - column[k - 1]).abs()).collect();
@@ -61,11 +64,17 @@ pub fn frames(score: &dyn Score, path: &dyn Path, target: usize, pieces: usize) 
         return Err(Error::Zero { what: "the number of pieces of a path" });
     }
     let times: Vec<f64> = (0..=pieces).map(|k| grid_time(0.0, 1.0, k, pieces)).collect();
-    let states = stack_rows(&times.iter().map(|&t| path.at(t)).collect::<Vec<_>>());
+    let reduction = Reduction::of_stills(score.shape());
+    let at_once = rows_at_once(MICRO_BATCH, score.features());
     let mut scores = Vec::with_capacity(times.len());
-    for chunk in states.axis_chunks_iter(Axis(0), MICRO_BATCH) {
-        scores.extend(score.values(chunk, &vec![target; chunk.nrows()])?);
+    let mut states = Vec::with_capacity(times.len());
+    for chunk in times.chunks(at_once) {
+        let points = stack_rows(&chunk.iter().map(|&t| path.at(t)).collect::<Vec<_>>());
+        scores.extend(score.values(points.view(), &vec![target; chunk.len()])?);
+        let shown = |row: ArrayView1<f64>| reduction.map_or_else(|| row.to_owned(), |by| by.means(row));
+        states.extend(points.rows().into_iter().map(shown));
     }
+    let states = stack_rows(&states);
     // The nodes of the rule with two of them, on [0, 1].
     let offset = 0.5 / 3.0_f64.sqrt();
     let width = 1.0 / pieces as f64;
@@ -74,16 +83,19 @@ pub fn frames(score: &dyn Score, path: &dyn Path, target: usize, pieces: usize) 
         .flat_map(|t| [t + width * (0.5 - offset), t + width * (0.5 + offset)])
         .collect();
     let mut credit = Array2::zeros(states.raw_dim());
-    let mut so_far = Array1::zeros(states.ncols());
+    let mut so_far = Array1::zeros(score.features());
     let mut node = 0;
-    for chunk in nodes.chunks(MICRO_BATCH) {
+    for chunk in nodes.chunks(at_once) {
         let points = stack_rows(&chunk.iter().map(|&t| path.at(t)).collect::<Vec<_>>());
         let (_, gradients) = score.gradients(points.view(), &vec![target; chunk.len()])?;
         for (&t, gradient) in chunk.iter().zip(gradients.rows()) {
             so_far += &(&gradient * &path.derivative(t) * (0.5 * width));
             node += 1;
             if node % 2 == 0 {
-                credit.row_mut(node / 2).assign(&so_far);
+                match reduction {
+                    Some(by) => credit.row_mut(node / 2).assign(&by.sums(so_far.view())),
+                    None => credit.row_mut(node / 2).assign(&so_far),
+                }
             }
         }
     }
@@ -110,7 +122,7 @@ mod tests {
         }
         assert_eq!(found.states.row(40), array![2.0, 1.0]);
         // The end is what the explanation says, and the way there stays close to what was found.
-        let ended = found.clone().ending_at(array![4.1, 2.9].view());
+        let ended = found.clone().ending_at(array![4.1, 2.9].view(), &[2]);
         assert_eq!(ended.credit.row(40), array![4.1, 2.9]);
         assert_eq!(ended.sums[40], 7.0);
         assert_eq!(ended.credit.row(0), found.credit.row(0));

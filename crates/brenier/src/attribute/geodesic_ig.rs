@@ -170,7 +170,7 @@ impl GeodesicIg {
             sums_to: "$f(x)-f(b)$",
             cost: "as the tolerance needs, or $K$; and one for each edge",
             use_it: "for small data with a clear shape",
-            refuses: "a run without `--background`; data with a gap between baseline and input",
+            refuses: "a run without background data; data with a gap between baseline and input",
         },
     };
 

@@ -45,7 +45,7 @@ impl GradCam {
             return Err(Error::Method {
                 method: Self::NAME.to_string(),
                 reason: format!("inputs of shape {:?} are not images", Score::shape(predictor)),
-                remedy: "use a method that needs no image, such as 'ig'",
+                remedy: "use a method that needs no image, such as 'ig'".into(),
             });
         };
         let mut explanations = Vec::with_capacity(targets.len());

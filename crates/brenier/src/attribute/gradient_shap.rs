@@ -56,7 +56,7 @@ impl GradientShap {
                 name: "the noise",
                 value: self.noise.to_string(),
                 needs: "it is a standard deviation, at least 0",
-                hint: "0.1",
+                hint: "0.1".into(),
             });
         }
         let background = background(Self::NAME, score, context)?;
@@ -104,7 +104,7 @@ impl GradientShap {
             sums_to: r"$f(x)-\overline{f(x')}$ without noise, up to sampling; with noise not claimed",
             cost: "$n$ = 200",
             use_it: "where no single baseline is right and data are at hand",
-            refuses: "a run without `--background`",
+            refuses: "a run without background data",
         },
     }];
 }

@@ -164,7 +164,8 @@ fn columns(features: usize, blocks: &[Vec<usize>]) -> Result<Vec<usize>> {
     for block in blocks {
         for &column in block {
             let wrong = |needs| {
-                let hint = "list every column of a block once, such as 3,4,5 for the fourth to the sixth";
+                let hint =
+                    "list every column of a block once, such as 3,4,5 for the fourth to the sixth".into();
                 Err(Error::Setting { name: "a block's column", value: column.to_string(), needs, hint })
             };
             match first.get_mut(column) {

@@ -150,6 +150,6 @@ pub(crate) fn expect_relu(predictor: &OnnxPredictor) -> Result<()> {
     }
     Err(Error::Predictor {
         reason: "it has no ReLU, so there is nothing that guided gradients could change".to_string(),
-        remedy: "use the method 'gradient' or 'smoothgrad'",
+        remedy: "use the method 'gradient' or 'smoothgrad'".into(),
     })
 }

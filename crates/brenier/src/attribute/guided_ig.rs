@@ -112,7 +112,7 @@ impl GuidedIg {
                     name,
                     value: value.to_string(),
                     needs: "it lies between 0 and 1",
-                    hint: "0.25 and 0.02 are the defaults",
+                    hint: "0.25 and 0.02 are the defaults".into(),
                 });
             }
         }
@@ -223,6 +223,7 @@ impl GuidedIg {
                 rule,
                 rule_used: used.to_string(),
                 relative_disagreement: None,
+                relative_map_error: None,
                 kinetic_action: walk.squares * steps as f64,
                 geometric_path_straightness: (distance > 0.0).then(|| walk.length / distance),
                 evidence: PathEvidence { kind: "guided".into(), ..PathEvidence::default() },

@@ -75,7 +75,7 @@ impl Idgi {
             .zip(credit)
             .zip(ends)
             .map(|((request, credit), ends)| {
-                let rule = (Rule::Left { steps }, "idgi", None);
+                let rule = (Rule::Left { steps }, "idgi", None, None);
                 let mut explanation = certify(score, request, credit, ends, rule, &self.limits);
                 explanation.certificate.gradient_evaluations = steps;
                 explanation.certificate.score_evaluations = 1;

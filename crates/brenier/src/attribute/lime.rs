@@ -102,7 +102,9 @@ impl Lime {
         context: &Context,
     ) -> Result<Vec<Explanation>> {
         self.surrogate.check()?;
-        let refuse = |name, value: String, needs, hint| Err(Error::Setting { name, value, needs, hint });
+        let refuse = |name, value: String, needs, hint: &'static str| {
+            Err(Error::Setting { name, value, needs, hint: hint.into() })
+        };
         if self.samples < 2 * BLOCKS {
             let needs = "the standard error takes at least 40";
             return refuse(

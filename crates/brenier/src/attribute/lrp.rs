@@ -142,7 +142,8 @@ impl FromStr for LrpRule {
             name: "the rule of LRP",
             value: format!("'{text}'"),
             needs: "it must be a known rule with the numbers that belong to it",
-            hint: "try 'epsilon-gamma', 'epsilon-plus', 'epsilon-plus-flat' or 'epsilon-gamma-box:0,1'",
+            hint: "try 'epsilon-gamma', 'epsilon-plus', 'epsilon-plus-flat' or 'epsilon-gamma-box:0,1'"
+                .into(),
         };
         let (name, numbers) = text.split_once(':').unwrap_or((text, ""));
         let numbers: Vec<f64> = match numbers {

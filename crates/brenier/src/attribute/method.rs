@@ -16,6 +16,7 @@ use std::sync::LazyLock;
 use ndarray::ArrayView2;
 use serde::{Deserialize, Serialize};
 
+use super::held;
 use super::idgi::SUFFIX;
 use super::spec::Explainer;
 use super::{
@@ -193,6 +194,9 @@ impl Method {
         context: &Context,
     ) -> Result<Vec<Explanation>> {
         self.spec().fits(score)?;
+        if let Some(packed) = held::inputs(score) {
+            return held::explain(self, score, inputs, targets, context, packed);
+        }
         let part = self.explainer().run(score, inputs, targets, context).map(|part| (part, Vec::new()));
         Ok(counted_from(context.first_example, part)?.0)
     }
@@ -211,6 +215,9 @@ impl Method {
         context: &Context,
     ) -> Result<WithPaths> {
         self.spec().fits(score)?;
+        if let Some(packed) = held::inputs(score) {
+            return Ok((held::explain(self, score, inputs, targets, context, packed)?, Vec::new()));
+        }
         let part = self.explainer().run_with_paths(score, inputs, targets, context);
         counted_from(context.first_example, part)
     }

@@ -125,7 +125,7 @@ impl NearestIg {
             sums_to: r"$f(x)-\overline{f(r)}$",
             cost: "$K$ = 20 times what the tolerance needs",
             use_it: "to compare with a population without a map or a flow",
-            refuses: "a run without `--background`, fewer rows than neighbours",
+            refuses: "a run without background data, fewer rows than neighbours",
         },
     }];
 }

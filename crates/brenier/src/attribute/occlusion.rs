@@ -115,7 +115,7 @@ impl Windows {
             name,
             value: format!("{value:?}"),
             needs,
-            hint: "leave the window and the stride out to have them chosen",
+            hint: "leave the window and the stride out to have them chosen".into(),
         };
         if window.len() != shape.len() || window.iter().zip(shape).any(|(w, size)| *w == 0 || w > size) {
             let needs = "it has a size for every axis of the input, from 1 to the axis's own";

@@ -14,6 +14,7 @@ use ndarray::{Array1, Array2, ArrayView1};
 use serde::{Deserialize, Serialize};
 
 use super::adaptive::Adaptive;
+use super::rows::rows_at_once;
 use super::rule::{FixedRule, Weight};
 use super::segments::{Visited, disagreement};
 use super::{Certificate, Completeness, Explanation, Limits, PathCertificate, Rule, tree_path};
@@ -110,7 +111,7 @@ impl PathIntegral {
                 name: "the micro-batch",
                 value: "0".into(),
                 needs: "a batch has at least one row",
-                hint: "32 is the default",
+                hint: "32 is the default".into(),
             });
         }
         for request in requests {
@@ -122,8 +123,8 @@ impl PathIntegral {
             return tree_path::explain_all(self, score, trees, requests);
         }
         let sums = match self.rule {
-            Rule::Adaptive { tolerance, max_gradients } => {
-                self.adaptive(score, requests, tolerance, max_gradients)?
+            Rule::Adaptive { tolerance, max_gradients, map_tolerance } => {
+                self.adaptive(score, requests, (tolerance, map_tolerance), max_gradients)?
             }
             _ => self.fixed(score, requests)?,
         };
@@ -168,7 +169,7 @@ impl PathIntegral {
         &self,
         score: &dyn Score,
         requests: &[Request],
-        tolerance: f64,
+        tolerances: (f64, Option<f64>),
         max_gradients: usize,
     ) -> Result<Vec<Sum>> {
         let mut sums = Vec::with_capacity(requests.len());
@@ -187,7 +188,7 @@ impl PathIntegral {
             let mut states: Vec<_> = group
                 .iter()
                 .zip(&ends)
-                .map(|(request, &ends)| Adaptive::new(request.path, ends, tolerance, max_gradients))
+                .map(|(request, &ends)| Adaptive::new(request.path, ends, tolerances, max_gradients))
                 .collect();
             loop {
                 let mut found: Vec<Vec<(f64, Array1<f64>)>> = states.iter().map(|_| Vec::new()).collect();
@@ -213,7 +214,10 @@ impl PathIntegral {
             }
             sums.extend(states.into_iter().zip(ends).map(|(state, ends)| {
                 let scale = state.scale();
+                let size = state.credit.dot(&state.credit).sqrt();
+                let map_error = if state.map_error == 0.0 { 0.0 } else { state.map_error / size };
                 Sum {
+                    map_error: Some(map_error),
                     disagreement: Some(if scale == 0.0 { 0.0 } else { state.disagreement / scale }),
                     credit: state.credit,
                     visited: Vec::new(),
@@ -229,7 +233,7 @@ impl PathIntegral {
 
     fn certify(&self, score: &dyn Score, request: &Request, sum: Sum) -> Explanation {
         let ends = (sum.ends[0].unwrap_or(f64::NAN), sum.ends[1].unwrap_or(f64::NAN));
-        let rule = (self.rule, sum.used.as_str(), sum.disagreement);
+        let rule = (self.rule, sum.used.as_str(), sum.disagreement, sum.map_error);
         let mut explanation = certify(score, request, sum.credit, ends, rule, &self.limits);
         explanation.certificate.gradient_evaluations = sum.gradient_evaluations;
         explanation.certificate.score_evaluations = sum.score_evaluations;
@@ -237,14 +241,14 @@ impl PathIntegral {
     }
 }
 
-/// An explanation along a path: credit, the scores at both ends, and the rule with what was used of it and by how
-/// much its segments disagree.
+/// An explanation along a path: credit, the scores at both ends, and the rule with what was used of it, by how
+/// much its segments disagree and how far the map is from the converged one.
 pub(super) fn certify(
     score: &dyn Score,
     request: &Request,
     credit: Array1<f64>,
     (reference_score, input_score): (f64, f64),
-    (rule, used, relative_disagreement): (Rule, &str, Option<f64>),
+    (rule, used, relative_disagreement, relative_map_error): (Rule, &str, Option<f64>, Option<f64>),
     limits: &Limits,
 ) -> Explanation {
     let (reference, input) = request.path.ends();
@@ -256,6 +260,7 @@ pub(super) fn certify(
             rule,
             rule_used: used.to_owned(),
             relative_disagreement,
+            relative_map_error,
             kinetic_action,
             geometric_path_straightness: straightness.is_finite().then_some(straightness),
             evidence: evidence.clone(),
@@ -279,6 +284,7 @@ struct Sum {
     gradient_evaluations: usize,
     score_evaluations: usize,
     disagreement: Option<f64>,
+    map_error: Option<f64>,
     /// What a rule of fixed size saw at its nodes.
     visited: Vec<Visited>,
     used: String,
@@ -292,6 +298,7 @@ impl Sum {
             gradient_evaluations: 0,
             score_evaluations: 0,
             disagreement: None,
+            map_error: None,
             visited: Vec::new(),
             used: String::new(),
         }
@@ -347,6 +354,7 @@ struct Batch<'a> {
 
 impl<'a> Batch<'a> {
     fn new(score: &'a dyn Score, requests: &'a [Request<'a>], capacity: usize) -> Self {
+        let capacity = rows_at_once(capacity, score.features());
         Self { score, requests, capacity, rows: Vec::with_capacity(capacity.min(1024)) }
     }
 

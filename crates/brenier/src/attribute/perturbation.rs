@@ -17,7 +17,7 @@ pub use absence::Absence;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ArrayViewMut1, Axis, Slice};
 
 use super::draws::Key;
-use super::rows::check_inputs;
+use super::rows::{check_inputs, rows_at_once};
 use super::{Certificate, Completeness, Context, Explanation, Grouping, Groups, Limits, Sampling};
 use crate::predictor::Score;
 use crate::{Error, Result, error};
@@ -77,7 +77,9 @@ impl Question<'_, '_> {
         let micro_batch = match micro_batch {
             Some(0) => return Err(Error::Zero { what: "the number of rows of a micro-batch" }),
             Some(rows) => rows,
-            None => (BATCH_BYTES / (8 * score.features().max(1))).clamp(32, 1024),
+            None => {
+                rows_at_once((BATCH_BYTES / (8 * score.features().max(1))).clamp(32, 1024), score.features())
+            }
         };
         let stand_ins = absence.stand_ins(inputs, score.shape(), seed, context)?;
         let keys = context.keys(inputs);

@@ -77,7 +77,7 @@ impl Rise {
                 name: "the probability of a cell",
                 value: self.probability.to_string(),
                 needs: "it lies between 0 and 1, so that masks differ",
-                hint: "0.5 is the default",
+                hint: "0.5 is the default".into(),
             });
         }
         let question = Question { score, inputs, targets, context };

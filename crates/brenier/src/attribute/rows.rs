@@ -12,6 +12,13 @@ use crate::{Error, Result, error};
 
 /// The largest batch that a score is given, in rows.
 pub(crate) const MICRO_BATCH: usize = 32;
+/// Bytes that a batch of points may take: of large images it has fewer rows.
+const BATCH_BYTES: usize = 64 << 20;
+
+/// The rows of a batch of at most so many, given the features of each.
+pub(crate) fn rows_at_once(most: usize, features: usize) -> usize {
+    most.min((BATCH_BYTES / (8 * features.max(1))).max(1))
+}
 
 /// A point at which the score is wanted, and what the method knows of it.
 pub(crate) struct Row<T> {
@@ -64,8 +71,9 @@ fn in_batches<T>(
     mut rows: impl Iterator<Item = Result<Row<T>>>,
     mut run: impl FnMut(&[Row<T>], ArrayView2<f64>, &[usize]) -> Result<()>,
 ) -> Result<()> {
+    let at_once = rows_at_once(MICRO_BATCH, score.features());
     loop {
-        let batch = rows.by_ref().take(MICRO_BATCH).collect::<Result<Vec<_>>>()?;
+        let batch = rows.by_ref().take(at_once).collect::<Result<Vec<_>>>()?;
         if batch.is_empty() {
             return Ok(());
         }

@@ -49,20 +49,24 @@ pub enum Rule {
         /// Number of nodes, shared out between the pieces of a path with corners, at least one each.
         nodes: usize,
     },
-    /// As many nodes as the tolerance needs: Gauss-Legendre while the model looks smooth, bisection of the
-    /// segments whose score change disagrees with their credit where it does not.
+    /// As many nodes as the tolerance needs: Clenshaw-Curtis while the model looks smooth, bisection of the
+    /// segments on which the gradient changes most where it does not.
     Adaptive {
         /// Allowed completeness residual, relative to the score's change.
         tolerance: f64,
         /// Gradient evaluations after which to stop and say so in the certificate.
         max_gradients: usize,
+        /// Allowed error of the map itself, in the Euclidean norm and relative to the map's; it is estimated, but not
+        /// waited for, where absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        map_tolerance: Option<f64>,
     },
 }
 
 impl Rule {
     /// The adaptive rule with room for 2,000 gradients.
     pub fn adaptive(tolerance: f64) -> Self {
-        Rule::Adaptive { tolerance, max_gradients: 2000 }
+        Rule::Adaptive { tolerance, max_gradients: 2000, map_tolerance: None }
     }
 
     /// The rule of this name with so many steps or nodes; none where there is no such rule of fixed size.
@@ -114,27 +118,37 @@ impl Rule {
                 name: "the number of steps",
                 value: "0".into(),
                 needs: "an integral needs at least one",
-                hint: "50 is the paper's choice; or give a tolerance",
+                hint: "50 is the paper's choice; or give a tolerance".into(),
             }),
             Rule::Simpson { steps } if steps % 2 == 1 => Err(Error::Setting {
                 name: "the number of steps",
                 value: steps.to_string(),
                 needs: "Simpson's rule takes them in pairs",
-                hint: "use the next even number",
+                hint: "use the next even number".into(),
             }),
             Rule::Adaptive { tolerance, .. } if !(tolerance > 0.0 && tolerance.is_finite()) => {
                 Err(Error::Setting {
                     name: "the tolerance",
                     value: tolerance.to_string(),
                     needs: "it must be positive and finite: no number of gradients reaches an exact sum",
-                    hint: "1e-3 asks for credit that sums to the score's change within a thousandth",
+                    hint: "1e-3 asks for credit that sums to the score's change within a thousandth".into(),
+                })
+            }
+            Rule::Adaptive { map_tolerance: Some(tolerance), .. }
+                if !(tolerance > 0.0 && tolerance.is_finite()) =>
+            {
+                Err(Error::Setting {
+                    name: "the tolerance of the map",
+                    value: tolerance.to_string(),
+                    needs: "it must be positive and finite",
+                    hint: "1e-2 asks for a map within a hundredth of the converged one".into(),
                 })
             }
             Rule::Adaptive { max_gradients, .. } if max_gradients < 10 => Err(Error::Setting {
                 name: "the limit of gradient evaluations",
                 value: max_gradients.to_string(),
                 needs: "the first estimate alone takes 10",
-                hint: "2000 is the default",
+                hint: "2000 is the default".into(),
             }),
             _ => Ok(()),
         }

@@ -61,7 +61,7 @@ pub struct ShiftConfig {
 impl Default for ShiftConfig {
     /// Ten batches, 95 % intervals, 99 exchanges, eight examples; each line to 1e-3 of its own change.
     fn default() -> Self {
-        let rule = Rule::Adaptive { tolerance: 1e-3, max_gradients: 400 };
+        let rule = Rule::Adaptive { tolerance: 1e-3, max_gradients: 400, map_tolerance: None };
         Self {
             matching: MatchConfig::default(),
             integral: PathIntegral { micro_batch: 256, ..PathIntegral::new(rule) },
@@ -253,7 +253,7 @@ fn check(config: &ShiftConfig) -> Result<()> {
             name: "the intervals",
             value: format!("{} batches and a confidence of {}", config.batches, config.confidence),
             needs: "there must be two batches at the least, and a confidence between 0 and 1",
-            hint: "10 batches and 0.95 are the defaults",
+            hint: "10 batches and 0.95 are the defaults".into(),
         });
     }
     Ok(())

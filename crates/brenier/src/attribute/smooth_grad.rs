@@ -77,7 +77,7 @@ impl SmoothGrad {
                 name: "the noise",
                 value: self.noise.to_string(),
                 needs: "it is a fraction of the input's range, at least 0",
-                hint: "0.15",
+                hint: "0.15".into(),
             });
         }
         check_inputs(score, inputs, targets)?;

@@ -149,8 +149,12 @@ impl MethodSpec {
     /// # Errors
     /// In one sentence, with the methods that work.
     pub fn fits(&self, score: &dyn Score) -> Result<()> {
-        let refused = |reason: &str, remedy| {
-            Err(Error::Method { method: self.name.to_string(), reason: reason.to_string(), remedy })
+        let refused = |reason: &str, remedy: &'static str| {
+            Err(Error::Method {
+                method: self.name.to_string(),
+                reason: reason.to_string(),
+                remedy: remedy.into(),
+            })
         };
         match score.trees() {
             Some(_) if self.needs.contains(&Need::Gradients) => refused(

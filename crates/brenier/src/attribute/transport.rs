@@ -19,7 +19,7 @@ use super::{Allocation, Context, Explanation, Meaning, Method, Settings, WithPat
 use crate::flow::VelocityField;
 use crate::path::{Solver, Trace, TraceConfig, trace_and};
 use crate::predictor::Score;
-use crate::{Error, Result};
+use crate::{Error, Remedy, Result};
 
 /// Credit along the trace of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
@@ -118,7 +118,7 @@ pub(super) fn expect_fitting(method: &str, flow: &dyn VelocityField, score: &dyn
             flow.shape(),
             score.shape()
         ),
-        remedy: "use a flow that was trained on this model's data",
+        remedy: "use a flow that was trained on this model's data".into(),
     })
 }
 
@@ -128,8 +128,8 @@ fn no_flow(method: &str, context: &Context) -> Error {
         method: method.to_string(),
         reason: "there is no flow to follow".to_string(),
         remedy: match context.diffusion {
-            Some(_) => "what is given is a diffusion model: follow it with --method ddim",
-            None => "give a flow that was trained on the model's data (--flow flow.onnx)",
+            Some(_) => Remedy::FollowByDdim,
+            None => Remedy::GiveFlow,
         },
     }
 }

@@ -49,7 +49,7 @@ pub(super) fn explain_all(
     let explained = requests.iter().zip(credit).enumerate().map(|(i, (request, credit))| {
         let ends = (scores[2 * i], scores[2 * i + 1]);
         let credit = balanced(credit, ends.1 - ends.0);
-        let rule = (integral.rule, "exact jumps", None);
+        let rule = (integral.rule, "exact jumps", None, None);
         let mut explanation = certify(score, request, credit, ends, rule, &integral.limits);
         explanation.certificate.score_evaluations = 2;
         explanation

@@ -17,7 +17,7 @@ use super::rows::check_inputs;
 use super::spec::{Explainer, MethodPage, MethodSpec, Need, Setting};
 use super::{Certificate, Completeness, Context, Explanation, Limits, Meaning};
 use crate::predictor::Score;
-use crate::{Error, Result, error};
+use crate::{Error, Remedy, Result, error};
 
 /// Exact Shapley values of a tree ensemble.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -53,11 +53,9 @@ impl TreeShap {
         };
         let found = trees.shapley_values(inputs, background.as_ref().map(|rows| rows.view()), targets);
         let (values, means) = found.map_err(|error| match error {
-            Error::Predictor { reason, .. } if background.is_none() => Error::Method {
-                method: Self::NAME.to_string(),
-                reason,
-                remedy: "give rows to compare with (--background)",
-            },
+            Error::Predictor { reason, .. } if background.is_none() => {
+                Error::Method { method: Self::NAME.to_string(), reason, remedy: Remedy::GiveRowsToCompare }
+            }
             other => other,
         })?;
         let scores = score.values(inputs, targets)?;
@@ -95,7 +93,7 @@ impl TreeShap {
             sums_to: r"$f(x)-\overline{f(x')}$",
             cost: "no gradients; a table for each leaf",
             use_it: "for trees, where features should be compared as coalitions",
-            refuses: "models that are no trees; trees without counts and no `--background`",
+            refuses: "models that are no trees; trees without counts and no background data",
         },
     }];
 }

@@ -10,12 +10,16 @@
 //!
 //! What a method does not promise is not judged, and where nothing is judged the verdict is that no check applies.
 
+mod checks;
+
 use serde::{Deserialize, Serialize};
 
 use super::{
     Certificate, ComparisonCertificate, ComparisonLimits, Completeness, Explanation, PathCertificate, Rule,
 };
 use crate::calibration::Ordinary;
+use crate::error::{Notice, Remedy};
+pub use checks::{Check, Checks};
 
 /// Whether the explanation can be trusted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -26,12 +30,12 @@ pub enum Verdict {
     /// Some are not.
     Warn {
         /// Which, with their values, in words.
-        reasons: Vec<String>,
+        reasons: Vec<Notice>,
     },
     /// Nothing is wrong, but nobody has looked at the flow.
     NotCalibrated {
         /// Why, and what to do, in words.
-        reasons: Vec<String>,
+        reasons: Vec<Notice>,
     },
     /// The method promises nothing that could be checked.
     NoCheck,
@@ -49,7 +53,7 @@ impl Verdict {
     }
 
     /// What there is to say beside that.
-    pub fn reasons(&self) -> &[String] {
+    pub fn reasons(&self) -> &[Notice] {
         match self {
             Verdict::Warn { reasons } | Verdict::NotCalibrated { reasons } => reasons,
             Verdict::Pass | Verdict::NoCheck => &[],
@@ -57,114 +61,12 @@ impl Verdict {
     }
 }
 
-/// One part of a verdict.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "kebab-case")]
-pub enum Check {
-    /// There is nothing to ask.
-    #[default]
-    NotApplicable,
-    /// It is as it should be.
-    Pass,
-    /// It cannot be said.
-    NotCalibrated {
-        /// Why, and what to do.
-        reasons: Vec<String>,
-    },
-    /// It is not.
-    Warn {
-        /// What is wrong, with its values.
-        reasons: Vec<String>,
-    },
-}
-
-impl Check {
-    fn of(reasons: Vec<String>) -> Check {
-        if reasons.is_empty() { Check::Pass } else { Check::Warn { reasons } }
-    }
-
-    /// The worse of two, with the reasons of both where they are alike.
-    fn and(self, other: Check) -> Check {
-        let joined = |mut a: Vec<String>, b: Vec<String>| {
-            a.extend(b);
-            a
-        };
-        match (self, other) {
-            (Check::Warn { reasons: a }, Check::Warn { reasons: b }) => Check::Warn { reasons: joined(a, b) },
-            (warn @ Check::Warn { .. }, _) | (_, warn @ Check::Warn { .. }) => warn,
-            (open @ Check::NotCalibrated { .. }, _) | (_, open @ Check::NotCalibrated { .. }) => open,
-            (Check::Pass, _) | (_, Check::Pass) => Check::Pass,
-            (Check::NotApplicable, Check::NotApplicable) => Check::NotApplicable,
-        }
-    }
-
-    /// The same, its reasons said of this.
-    fn said_of(self, what: &str) -> Check {
+impl Verdict {
+    fn reasons_mut(&mut self) -> Option<&mut Vec<Notice>> {
         match self {
-            Check::Warn { reasons } => {
-                Check::Warn { reasons: reasons.iter().map(|reason| format!("{what}: {reason}")).collect() }
-            }
-            other => other,
+            Verdict::Warn { reasons } | Verdict::NotCalibrated { reasons } => Some(reasons),
+            Verdict::Pass | Verdict::NoCheck => None,
         }
-    }
-}
-
-/// The parts of a verdict.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct Checks {
-    /// Does credit sum to the score's change?
-    pub accounting: Check,
-    /// Does the way lead back to the input?
-    pub path: Check,
-    /// Are input, way and reference ordinary for the flow, and is the flow any good?
-    pub reference: Check,
-    /// Is the credit larger than what the draws leave open?
-    pub sampling: Check,
-    /// Is the reference what the input should be compared with?
-    pub comparison: Check,
-}
-
-impl Checks {
-    fn parts(&self) -> [&Check; 5] {
-        [&self.accounting, &self.path, &self.reference, &self.sampling, &self.comparison]
-    }
-
-    /// All of them together.
-    pub fn verdict(&self) -> Verdict {
-        let (mut warned, mut open) = (Vec::new(), Vec::new());
-        for part in self.parts() {
-            match part {
-                Check::Warn { reasons } => warned.extend(reasons.iter().cloned()),
-                Check::NotCalibrated { reasons } => open.extend(reasons.iter().cloned()),
-                Check::Pass | Check::NotApplicable => {}
-            }
-        }
-        if !warned.is_empty() {
-            Verdict::Warn { reasons: warned }
-        } else if !open.is_empty() {
-            Verdict::NotCalibrated { reasons: open }
-        } else if self.parts().contains(&&Check::Pass) {
-            Verdict::Pass
-        } else {
-            Verdict::NoCheck
-        }
-    }
-
-    /// What several explanations of one input say, each under its number among `what`.
-    pub(super) fn of_several<'a>(members: impl Iterator<Item = &'a Checks>, what: &str) -> Checks {
-        let mut all = Checks::default();
-        for (i, member) in members.enumerate() {
-            let name = format!("{what} {i}");
-            let Checks { accounting, path, reference, sampling, comparison } = member.clone();
-            all = Checks {
-                accounting: all.accounting.and(accounting.said_of(&name)),
-                path: all.path.and(path.said_of(&name)),
-                reference: all.reference.and(reference.said_of(&name)),
-                sampling: all.sampling.and(sampling.said_of(&name)),
-                comparison: all.comparison.and(comparison.said_of(&name)),
-            };
-        }
-        all
     }
 }
 
@@ -175,17 +77,26 @@ pub struct Limits {
     pub residual: f64,
     /// Round-trip error, relative to the distance between reference and input.
     pub round_trip: f64,
+    /// Flow consistency error, relative to the kinetic action: the part of the speed by which steps of a fiftieth of the way
+    /// differ from the flow's velocity, squared.
+    #[serde(default = "usual_consistency")]
+    pub consistency: f64,
     /// Standard deviations by which a reference may be out of the ordinary, for fields that are formulas.
     pub reference_deviation: f64,
+}
+
+fn usual_consistency() -> f64 {
+    Limits::default().consistency
 }
 
 /// Standard errors above this part of the credit leave it open.
 const SAMPLING_LIMIT: f64 = 0.25;
 
 impl Default for Limits {
-    /// 5 % residual (the Integrated Gradients paper's advice), 0.5 % round trip, 4 standard deviations.
+    /// 5 % residual (the Integrated Gradients paper's advice), 0.5 % round trip, 1 % flow consistency error, 4 standard
+    /// deviations.
     fn default() -> Self {
-        Self { residual: 0.05, round_trip: 0.005, reference_deviation: 4.0 }
+        Self { residual: 0.05, round_trip: 0.005, consistency: 0.01, reference_deviation: 4.0 }
     }
 }
 
@@ -198,11 +109,21 @@ impl Certificate {
         };
         let accounting = self.completeness.map_or(Check::NotApplicable, |completeness| {
             let drawn = self.sampling.is_some() && self.path.is_none();
-            let mut reasons: Vec<String> = completeness.objection(limit, drawn).into_iter().collect();
+            let adaptive = matches!(&self.path, Some(PathCertificate { rule: Rule::Adaptive { .. }, .. }));
+            let remedy = match (drawn, adaptive) {
+                (true, _) => "draw more samples".into(),
+                (false, true) => Remedy::MoreGradients,
+                (false, false) => "take more steps".into(),
+            };
+            let mut reasons: Vec<Notice> = completeness.objection(limit, remedy).into_iter().collect();
             reasons.extend(self.path.as_ref().and_then(|path| path.disagreement(limit)));
+            reasons.extend(self.path.as_ref().and_then(PathCertificate::map_error));
             Check::of(reasons)
         });
-        let path = self.path.as_ref().map_or(Check::NotApplicable, |path| path.round_trip(limits));
+        let path = self
+            .path
+            .as_ref()
+            .map_or(Check::NotApplicable, |path| path.round_trip(limits).and(path.follows(limits)));
         let reference = self.path.as_ref().map_or(Check::NotApplicable, |path| {
             // A baseline is somebody's choice; a flow claims that the input comes from its reference.
             let preference = self.completeness.and_then(|completeness| completeness.preference(self.score));
@@ -233,6 +154,15 @@ impl Certificate {
             ..checks
         });
         Self { comparison: Some(comparison), ..certificate }
+    }
+
+    /// The certificate with somebody's words for remedies.
+    pub fn worded(mut self, words: impl Fn(&Remedy) -> String) -> Self {
+        let parts = self.checks.parts_mut().into_iter().filter_map(Check::reasons_mut);
+        for reason in parts.chain(self.verdict.reasons_mut()).flatten() {
+            *reason = reason.worded(&words).into();
+        }
+        self
     }
 
     fn with_checks(mut self, change: impl FnOnce(Checks) -> Checks) -> Self {
@@ -268,23 +198,26 @@ impl Explanation {
 }
 
 impl Completeness {
-    fn objection(&self, limit: f64, drawn: bool) -> Option<String> {
-        let remedy = if drawn { "draw more samples" } else { "take more steps" };
+    fn objection(&self, limit: f64, remedy: Remedy) -> Option<Notice> {
         match self.relative_residual {
-            Some(residual) if residual > limit => Some(format!(
-                "credit misses the score's change by {}, above the limit of {}: {remedy}",
-                percent(residual),
-                percent(limit)
+            Some(residual) if residual > limit => Some(Notice::with(
+                format!(
+                    "credit misses the score's change by {}, above the limit of {}",
+                    percent(residual),
+                    percent(limit)
+                ),
+                remedy,
             )),
             // What additions round off is no error of the method.
-            None if self.residual > 1e-12 * self.reference_score.abs() => Some(format!(
-                "the score is the same at both ends, yet credit sums to {:e}: {remedy}",
-                self.credit_sum
+            None if self.residual > 1e-12 * self.reference_score.abs() => {
+                let what =
+                    format!("the score is the same at both ends, yet credit sums to {:e}", self.credit_sum);
+                Some(Notice::with(what, remedy))
+            }
+            None => Some(Notice::with(
+                "the score is the same at both ends, so there is no change to explain",
+                "choose another target or reference".into(),
             )),
-            None => Some(
-                "the score is the same at both ends, so there is no change to explain: choose another target or reference"
-                    .to_owned(),
-            ),
             _ => None,
         }
     }
@@ -308,17 +241,27 @@ fn percent(part: f64) -> String {
 }
 
 impl PathCertificate {
-    fn disagreement(&self, limit: f64) -> Option<String> {
+    fn disagreement(&self, limit: f64) -> Option<Notice> {
         let disagreement = self.relative_disagreement.filter(|&d| d > limit)?;
         let remedy = match self.rule {
-            Rule::Adaptive { .. } => "allow more gradients",
-            _ => "take more steps",
+            Rule::Adaptive { .. } => Remedy::MoreGradients,
+            _ => "take more steps".into(),
         };
-        Some(format!(
-            "segments disagree by {}, above the limit of {}: {remedy}",
-            percent(disagreement),
+        let what =
+            format!("segments disagree by {}, above the limit of {}", percent(disagreement), percent(limit));
+        Some(Notice::with(what, remedy))
+    }
+
+    /// The map is judged where somebody asked for it.
+    fn map_error(&self) -> Option<Notice> {
+        let Rule::Adaptive { map_tolerance: Some(limit), .. } = self.rule else { return None };
+        let error = self.relative_map_error.filter(|&error| error > limit)?;
+        let what = format!(
+            "the map is about {} from the converged one, above the limit of {}",
+            percent(error),
             percent(limit)
-        ))
+        );
+        Some(Notice::with(what, Remedy::MoreGradients))
     }
 
     fn round_trip(&self, limits: &Limits) -> Check {
@@ -327,13 +270,32 @@ impl PathCertificate {
             return Check::Pass;
         }
         let remedy = match self.evidence.kind.as_str() {
-            "ddim" => "take more steps (--inversion-steps)",
-            _ => "tighten the solver (--solver-tolerance)",
+            "ddim" => Remedy::MoreInversionSteps,
+            _ => Remedy::SmallerSolverTolerance,
         };
-        Check::of(vec![format!(
-            "run forward from the reference, the flow misses the input by {:.2} % of the way: {remedy}",
+        let what = format!(
+            "run forward from the reference, the flow misses the input by {:.2} % of the way",
             100.0 * error
-        )])
+        );
+        Check::of(vec![Notice::with(what, remedy)])
+    }
+
+    /// Does the path follow the flow between the times at which the calibration looks at it?
+    fn follows(&self, limits: &Limits) -> Check {
+        let Some(error) = self.evidence.flow_consistency_error else { return Check::NotApplicable };
+        let relative = error / self.kinetic_action;
+        // A path that does not move follows a flow that stands still.
+        if error == 0.0 || relative <= limits.consistency {
+            return Check::Pass;
+        }
+        let what = format!(
+            "steps of the path differ from the flow's velocity (flow consistency error {} of the action, above the limit of \
+             {}): the flow changes faster than it can be followed",
+            percent(relative),
+            percent(limits.consistency)
+        );
+        let remedy = "straighten it with Reflow, or train it with a lower time frequency";
+        Check::of(vec![Notice::with(what, remedy.into())])
     }
 
     fn reference(&self, limits: &Limits, preference: Option<String>) -> Check {
@@ -342,11 +304,9 @@ impl PathCertificate {
             return Check::NotApplicable;
         }
         let judged = match &self.evidence.ordinary {
-            Some(Ordinary::NotCalibrated { reason }) => Check::NotCalibrated {
-                reasons: vec![format!(
-                    "{reason}: calibrate it with rows that it was not trained on (brenier calibrate)"
-                )],
-            },
+            Some(Ordinary::NotCalibrated { reason }) => {
+                Check::NotCalibrated { reasons: vec![Notice::with(reason.clone(), Remedy::Calibrate)] }
+            }
             Some(Ordinary::Calibrated { standing, quality }) => {
                 let mut reasons: Vec<String> = quality.objection().into_iter().collect();
                 if standing.is_rare() {
@@ -371,80 +331,4 @@ impl PathCertificate {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::calibration::{FlowQuality, Standing};
-    use crate::path::PathEvidence;
-
-    fn path(evidence: PathEvidence) -> PathCertificate {
-        PathCertificate {
-            rule: Rule::adaptive(1e-3),
-            rule_used: "bisection".into(),
-            relative_disagreement: None,
-            kinetic_action: 1.0,
-            geometric_path_straightness: None,
-            evidence,
-        }
-    }
-
-    #[test]
-    fn a_round_trip_that_does_not_close_names_the_setting_that_closes_it() {
-        for (kind, remedy) in [("trace", "--solver-tolerance"), ("ddim", "--inversion-steps")] {
-            let trip = |error| {
-                let error = Some(error);
-                path(PathEvidence {
-                    kind: kind.into(),
-                    relative_round_trip_error: error,
-                    ..PathEvidence::default()
-                })
-                .round_trip(&Limits::default())
-            };
-            assert_eq!(trip(0.003), Check::Pass);
-            let Check::Warn { reasons } = trip(0.03) else { panic!("3 % pass") };
-            assert!(reasons[0].contains("3.00 %") && reasons[0].contains(remedy), "{reasons:?}");
-        }
-    }
-
-    #[test]
-    fn the_reference_is_judged_by_the_calibration_or_not_at_all() {
-        let judged = |share, gain| {
-            let standing = Standing { share, furthest: vec![("the speed at time 0.5".into(), -7.25)] };
-            let quality = FlowQuality { gain: Some(gain), ..FlowQuality::default() };
-            let ordinary = Some(Ordinary::Calibrated { standing, quality });
-            // The norm alone would warn.
-            let far = Some(-30.0);
-            let kind = "trace".into();
-            path(PathEvidence { kind, ordinary, reference_deviation: far, ..PathEvidence::default() })
-                .reference(&Limits::default(), None)
-        };
-        assert_eq!(judged(0.5, 0.4), Check::Pass);
-        let Check::Warn { reasons } = judged(0.001, 0.4) else { panic!("a rare trace passes") };
-        assert!(reasons[0].contains("the speed at time 0.5: 7.2 standard deviations below"), "{reasons:?}");
-        assert!(matches!(judged(0.5, -2.0), Check::Warn { .. }));
-        let ordinary = Some(Ordinary::NotCalibrated { reason: "the flow was never calibrated".into() });
-        let open = path(PathEvidence { kind: "trace".into(), ordinary, ..PathEvidence::default() });
-        assert!(matches!(open.reference(&Limits::default(), None), Check::NotCalibrated { .. }));
-        let line = path(PathEvidence { kind: "line".into(), ..PathEvidence::default() });
-        assert_eq!(line.reference(&Limits::default(), Some("higher".into())), Check::NotApplicable);
-    }
-
-    #[test]
-    fn the_verdict_is_the_worst_of_its_parts() {
-        let warn = || Check::Warn { reasons: vec!["wrong".into()] };
-        let open = || Check::NotCalibrated { reasons: vec!["unknown".into()] };
-        let verdict = |accounting, reference| {
-            Checks { accounting, reference, ..Checks::default() }.verdict().in_words()
-        };
-        assert_eq!(Checks::default().verdict(), Verdict::NoCheck);
-        assert_eq!(verdict(Check::Pass, Check::NotApplicable), "pass");
-        assert_eq!(verdict(Check::Pass, open()), "not calibrated");
-        assert_eq!(verdict(warn(), open()), "warn");
-        let members = [
-            Checks { accounting: Check::Pass, reference: open(), ..Checks::default() },
-            Checks { accounting: warn(), reference: Check::Pass, ..Checks::default() },
-        ];
-        let all = Checks::of_several(members.iter(), "flow");
-        assert_eq!(all.accounting, Check::Warn { reasons: vec!["flow 1: wrong".into()] });
-        assert_eq!(all.reference, open());
-    }
-}
+mod tests;

@@ -68,6 +68,14 @@ pub fn trace_statistics(shape: &[usize], seen: &Seen) -> (Vec<f64>, Vec<String>)
     (list.values, list.names)
 }
 
+/// The names of the statistics of inputs of this shape.
+pub fn statistic_names(shape: &[usize]) -> Vec<String> {
+    let zeros = ndarray::Array1::zeros(shape.iter().product::<usize>());
+    let seen =
+        Seen { reference: zeros.view(), input: zeros.view(), speeds: &[0.0; SPEEDS], straightness: 1.0 };
+    trace_statistics(shape, &seen).1
+}
+
 #[derive(Default)]
 struct List {
     values: Vec<f64>,

@@ -7,8 +7,10 @@ use ndarray::{Array1, Array2, ArrayView2};
 
 use super::membership::Membership;
 use crate::data::{Dataset, Population};
+use crate::engine::EngineConfig;
 use crate::error::Result;
 use crate::field::{StraightStarts, VelocityField};
+use crate::flow::{ClassFlows, OnnxFlow};
 use crate::score::Score;
 use crate::transport::{GaussianConfig, GaussianMap, units};
 
@@ -27,6 +29,7 @@ pub(super) struct Pair {
     same_rows: OnceLock<bool>,
     still: Still,
     map: OnceLock<GaussianMap>,
+    flow: OnceLock<OnnxFlow>,
     membership: OnceLock<Membership>,
     typical: Mutex<BTreeMap<usize, f64>>,
 }
@@ -49,6 +52,7 @@ impl Pair {
             same_class,
             same_rows: OnceLock::new(),
             map: OnceLock::new(),
+            flow: OnceLock::new(),
             membership: OnceLock::new(),
             typical: Mutex::default(),
         }
@@ -105,6 +109,17 @@ impl Pair {
             })
         })?;
         Ok(map)
+    }
+
+    /// The flow that carries the population compared with to the input's, out of one between all classes.
+    ///
+    /// # Errors
+    /// Populations that are no classes of the flow.
+    pub(super) fn flow(&self, flows: &ClassFlows, engine: &EngineConfig) -> Result<&dyn VelocityField> {
+        let others = matches!(self.class, Some(Wanted::OtherThan(_)));
+        let from = (!others).then(|| self.against.name());
+        let flow = made_once(&self.flow, || flows.flow(from, self.own.name(), engine))?;
+        Ok(flow)
     }
 
     pub(super) fn membership(&self) -> Result<&Membership> {

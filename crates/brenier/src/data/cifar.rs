@@ -109,7 +109,7 @@ fn read(origin: &str, batches: &[&Batch], options: &OpenOptions) -> Result<Datas
         return Err(DataError::Empty {
             path: origin.into(),
             looked_for: "CIFAR images".into(),
-            hint: "the files are empty; fetch them again",
+            hint: "the files are empty; fetch them again".into(),
         }
         .into());
     }
@@ -173,7 +173,9 @@ fn read_sprite(path: &Path, pixels: &mut Vec<u8>) -> Result<()> {
         return Err(DataError::Array {
             path: path.to_path_buf(),
             reason: format!("the sprite is {} pixels wide, not the 1024 of a 32x32 image", sprite.width()),
-            hint: "a PNG named like a CIFAR batch has an image in each row; rename it if it is an image itself",
+            hint:
+                "a PNG named like a CIFAR batch has an image in each row; rename it if it is an image itself"
+                    .into(),
         }
         .into());
     }

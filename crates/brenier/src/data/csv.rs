@@ -25,7 +25,7 @@ pub(crate) fn table(path: &Path, options: &OpenOptions) -> Result<Table> {
         return Err(DataError::Unrecognised {
             path: path.to_path_buf(),
             reason: "it is text in UTF-16".into(),
-            hint: "save it as UTF-8",
+            hint: "save it as UTF-8".into(),
         }
         .into());
     }
@@ -39,7 +39,7 @@ fn read(path: &Path, bytes: &[u8], options: &OpenOptions) -> Result<Table> {
             name: "the delimiter",
             value: given.to_string(),
             needs: "it must be a single byte",
-            hint: "',' or ';'",
+            hint: "',' or ';'".into(),
         })?,
     };
     let mut records = csv::ReaderBuilder::new()
@@ -59,7 +59,7 @@ fn read(path: &Path, bytes: &[u8], options: &OpenOptions) -> Result<Table> {
         csv::ErrorKind::Utf8 { pos, .. } => {
             let line = pos.as_ref().map_or(0, csv::Position::line);
             let reason = format!("line {line} is not text in UTF-8");
-            let (path, hint) = (path.to_path_buf(), "save the file as UTF-8");
+            let (path, hint) = (path.to_path_buf(), "save the file as UTF-8".into());
             DataError::Unrecognised { path, reason, hint }.into()
         }
         _ => Error::Read { path: path.to_path_buf(), source: error.into() },
@@ -70,7 +70,7 @@ fn read(path: &Path, bytes: &[u8], options: &OpenOptions) -> Result<Table> {
             return Err(DataError::Empty {
                 path: path.to_path_buf(),
                 looked_for: "lines".into(),
-                hint: "a table has a line of names and a line for each row",
+                hint: "a table has a line of names and a line for each row".into(),
             }
             .into());
         }
@@ -87,7 +87,7 @@ fn read(path: &Path, bytes: &[u8], options: &OpenOptions) -> Result<Table> {
             path: path.to_path_buf(),
             column: name.clone(),
             reason: "occurs twice in the first line".into(),
-            hint: "rename one of them, or say that the first line has no names",
+            hint: "rename one of them, or say that the first line has no names".into(),
         }
         .into());
     }

@@ -333,7 +333,7 @@ impl Dataset {
                 name: "the training fraction",
                 value: train_fraction.to_string(),
                 needs: "it must be above 0 and below 1",
-                hint: "0.8",
+                hint: "0.8".into(),
             });
         }
         self.require_rows(2, "a training part and a held-out part")?;

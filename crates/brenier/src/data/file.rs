@@ -20,7 +20,7 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>> {
     if !bytes.starts_with(&[0x1f, 0x8b]) {
         return Ok(bytes);
     }
-    let most = HARMLESS.max((bytes.len() as u64).saturating_mul(DENSEST));
+    let most = HARMLESS.max((bytes.len() as u64).saturating_mul(DENSEST)).min(crate::memory::most());
     let mut unpacked = Vec::new();
     let unpack = MultiGzDecoder::new(bytes.as_slice()).take(most + 1).read_to_end(&mut unpacked);
     if unpack.map_err(cannot_read(path))? as u64 > most {

@@ -58,7 +58,7 @@ pub(crate) fn open_folder(
                 file::name(wanted[1]),
                 options.part.name()
             ),
-            hint: "give the file instead of the folder",
+            hint: "give the file instead of the folder".into(),
         }
         .into());
     }
@@ -84,7 +84,9 @@ fn read(origin: &str, files: &[&PathBuf], options: &OpenOptions) -> Result<Datas
                 format: "a file of IDX images",
                 found: format!("00 00 08 {:02x}, {} axes", axes.len(), axes.len()),
                 expected: "00 00 08 03, three axes",
-                hint: "give the file of images, such as train-images-idx3-ubyte; its labels are found beside it",
+                hint:
+                    "give the file of images, such as train-images-idx3-ubyte; its labels are found beside it"
+                        .into(),
             }
             .into());
         };
@@ -126,13 +128,13 @@ fn read(origin: &str, files: &[&PathBuf], options: &OpenOptions) -> Result<Datas
     let (path, shape) = size.ok_or_else(|| DataError::Empty {
         path: origin.into(),
         looked_for: "IDX images".into(),
-        hint: "give a folder with files such as train-images-idx3-ubyte.gz",
+        hint: "give a folder with files such as train-images-idx3-ubyte.gz".into(),
     })?;
     if pixels.is_empty() {
         return Err(DataError::Empty {
             path,
             looked_for: "images".into(),
-            hint: "the header tells of no images; fetch the file again",
+            hint: "the header tells of no images; fetch the file again".into(),
         }
         .into());
     }
@@ -173,7 +175,7 @@ fn parse(path: &Path) -> Result<(Vec<usize>, Vec<u8>)> {
             found.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(" ")
         },
         expected: "00 00 08 and the number of axes",
-        hint: "fetch the file again; a web page saved in its place begins with 3c",
+        hint: "fetch the file again; a web page saved in its place begins with 3c".into(),
     };
     let count = match bytes.get(..4) {
         Some(&[0, 0, BYTES, count]) if count > 0 => usize::from(count),

@@ -62,7 +62,7 @@ pub(crate) fn open_folder(folder: &Path, options: &OpenOptions) -> Result<Datase
         return Err(DataError::Empty {
             path: folder.to_path_buf(),
             looked_for: options.extension.clone().unwrap_or_else(|| EXTENSIONS.join(", ")),
-            hint: "give a folder of images (a sub-folder per class), or the file itself for csv, parquet, npy, npz",
+            hint: "give a folder of images (a sub-folder per class), or the file itself for csv, parquet, npy, npz".into(),
         }
         .into());
     }
@@ -76,7 +76,7 @@ pub(crate) fn open_folder(folder: &Path, options: &OpenOptions) -> Result<Datase
                 "some images are in sub-folders, but {} is in none, so it has no class",
                 loose.display()
             ),
-            hint: "move it to the sub-folder of its class, or give a sub-folder",
+            hint: "move it to the sub-folder of its class, or give a sub-folder".into(),
         }
         .into());
     }
@@ -314,7 +314,7 @@ fn apply(image: DynamicImage, step: Transform, place: &str) -> Result<DynamicIma
                     name: "the size to resize to",
                     value: format!("{height}x{width}"),
                     needs: "an image may have 268 million pixels",
-                    hint: "give height and width in pixels, such as 224x224",
+                    hint: "give height and width in pixels, such as 224x224".into(),
                 });
             }
             Ok(image.resize_exact(width as u32, height as u32, FilterType::Triangle))

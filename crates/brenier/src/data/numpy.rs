@@ -101,7 +101,7 @@ pub(crate) fn open_npz(path: &Path, options: &OpenOptions) -> Result<Dataset> {
                 EXAMPLES.join(", "),
                 names.join(", ")
             ),
-            hint: "save with numpy.savez(file, x=..., y=...)",
+            hint: "save with numpy.savez(file, x=..., y=...)".into(),
         })?;
         wanted.push((examples, member(&names, &LABELS, "")));
     }
@@ -188,7 +188,7 @@ fn read(source: &mut impl Source, path: &Path, name: &str) -> Result<Array> {
     Err(DataError::Array {
         path: path.to_path_buf(),
         reason: format!("{name} has an element type that is not read"),
-        hint: "convert it to float32, float64, uint8 or int64 with numpy's astype",
+        hint: "convert it to float32, float64, uint8 or int64 with numpy's astype".into(),
     }
     .into())
 }
@@ -250,7 +250,7 @@ fn assemble(path: &Path, arrays: Vec<(String, Array)>, options: &OpenOptions) ->
             return Err(DataError::Empty {
                 path: path.to_path_buf(),
                 looked_for: "rows".into(),
-                hint: "the first axis is the example, and it has length 0",
+                hint: "the first axis is the example, and it has length 0".into(),
             }
             .into());
         }
@@ -258,7 +258,7 @@ fn assemble(path: &Path, arrays: Vec<(String, Array)>, options: &OpenOptions) ->
             return Err(DataError::Array {
                 path: path.to_path_buf(),
                 reason: "one part holds bytes, the other other numbers".into(),
-                hint: "save both with the same element type",
+                hint: "save both with the same element type".into(),
             }
             .into());
         }
@@ -274,7 +274,7 @@ fn arrange(path: &Path, name: &str, shape: &[usize], options: &OpenOptions) -> R
         return Err(DataError::Array {
             path: path.to_path_buf(),
             reason: format!("{name} is a single number"),
-            hint: "the first axis is the example: save an array of at least one axis",
+            hint: "the first axis is the example: save an array of at least one axis".into(),
         }
         .into());
     };
@@ -315,7 +315,7 @@ fn labels(array: Array, path: &Path, name: &str) -> Result<Vec<usize>> {
         return Err(DataError::Array {
             path: path.to_path_buf(),
             reason: format!("the labels {name} have shape {shape:?}"),
-            hint: "labels are one class number per example, shape [N]",
+            hint: "labels are one class number per example, shape [N]".into(),
         }
         .into());
     }
@@ -335,7 +335,7 @@ fn labels(array: Array, path: &Path, name: &str) -> Result<Vec<usize>> {
             Err(DataError::Array {
                 path: path.clone(),
                 reason: format!("label {label} of row {row} in {name} is not a class number"),
-                hint: "labels are whole numbers from 0",
+                hint: "labels are whole numbers from 0".into(),
             }
             .into())
         })

@@ -110,7 +110,7 @@ fn find(path: &Path) -> Result<Found> {
             return Err(DataError::Unrecognised {
                 path: path.to_path_buf(),
                 reason: "data_batch_1 is the Python version of CIFAR, a pickle".into(),
-                hint: "take the binary version, with files data_batch_1.bin to data_batch_5.bin",
+                hint: "take the binary version, with files data_batch_1.bin to data_batch_5.bin".into(),
             }
             .into());
         }
@@ -120,7 +120,7 @@ fn find(path: &Path) -> Result<Found> {
         return Err(DataError::Unrecognised {
             path: path.to_path_buf(),
             reason: "there is no such file or folder".into(),
-            hint: READ,
+            hint: READ.into(),
         }
         .into());
     }
@@ -137,7 +137,7 @@ fn find(path: &Path) -> Result<Found> {
         end => Err(DataError::Unrecognised {
             path: path.to_path_buf(),
             reason: format!("nothing is known of files that end in '{end}'"),
-            hint: READ,
+            hint: READ.into(),
         }
         .into()),
     }

@@ -176,7 +176,7 @@ fn kind(path: &Path, column: &ColumnDescriptor) -> Result<Kind> {
             path,
             column,
             reason,
-            hint: "leave the column out, or convert it to numbers or text",
+            hint: "leave the column out, or convert it to numbers or text".into(),
         }
         .into())
     };
@@ -311,7 +311,7 @@ fn unreadable(path: &Path) -> impl FnOnce(ParquetError) -> Error {
         ParquetError::NYI(reason) => DataError::Array {
             path,
             reason,
-            hint: "write the file with snappy, gzip or no compression; zstd is read when brenier is built with its feature zstd",
+            hint: "write the file with snappy, gzip or no compression; zstd is read when brenier is built with its feature zstd".into(),
         }
         .into(),
         error => Error::Read { path, source: error.into() },

@@ -127,7 +127,7 @@ impl Scaling {
                 name: "a shift or scale",
                 value: bad.to_string(),
                 needs: "shifts must be finite, and scales neither 0 nor infinite",
-                hint: "fit the scaling again",
+                hint: "fit the scaling again".into(),
             });
         }
         Ok(Self { shape: shape.to_vec(), shift, scale })

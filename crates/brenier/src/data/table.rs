@@ -402,14 +402,23 @@ impl Table {
             Some(lines) => format!("line {}", lines[row]),
             None => format!("row {row}"),
         };
-        DataError::Cell { path: self.path.clone(), line, column: column.name.clone(), reason, hint }.into()
+        DataError::Cell {
+            path: self.path.clone(),
+            line,
+            column: column.name.clone(),
+            reason,
+            hint: hint.into(),
+        }
+        .into()
     }
 
     fn bad_column(&self, column: &str, reason: String, hint: &'static str) -> Error {
-        DataError::Column { path: self.path.clone(), column: column.to_owned(), reason, hint }.into()
+        DataError::Column { path: self.path.clone(), column: column.to_owned(), reason, hint: hint.into() }
+            .into()
     }
 
     fn empty(&self, looked_for: &str, hint: &'static str) -> Error {
-        DataError::Empty { path: self.path.clone(), looked_for: looked_for.to_owned(), hint }.into()
+        DataError::Empty { path: self.path.clone(), looked_for: looked_for.to_owned(), hint: hint.into() }
+            .into()
     }
 }

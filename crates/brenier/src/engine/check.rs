@@ -35,7 +35,7 @@ use self::inner::{Inner, Values};
 use self::kinds::Kind;
 use self::node::{Held, hold};
 use super::{Engine, Tensor, TensorView, Weights};
-use crate::error::{Error, Result};
+use crate::error::{Disagreement, EngineError, Error, Remedy, Result};
 
 /// Rows of the made-up batch, where the model takes any number and computes each by itself.
 const ROWS: usize = 2;
@@ -188,7 +188,7 @@ impl Check<'_> {
     }
 
     fn disagreement(&self, node: String, value: String, found: f64, expected: f64) -> Error {
-        Error::EngineDisagrees {
+        Error::Engine(EngineError::Disagrees(Box::new(Disagreement {
             engine: self.engine.name(),
             version: self.engine.version().to_string(),
             node,
@@ -196,12 +196,10 @@ impl Check<'_> {
             found,
             expected,
             remedy: match self.engine.name() {
-                super::Rten::NAME => "run the model with ONNX Runtime (--engine ort)",
-                _ => {
-                    "run the model with the built-in engine (--engine rten), or with another version of ONNX Runtime"
-                }
+                super::Rten::NAME => Remedy::OnnxRuntime,
+                _ => Remedy::BuiltInEngine,
             },
-        }
+        })))
     }
 }
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Engine, OnnxRuntime, Provider, Rten};
-use crate::error::{Error, Result};
+use super::{Arithmetic, Engine, OnnxRuntime, Provider, Rten};
+use crate::error::{EngineError, Error, Remedy, Result};
 
 /// The engines there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -61,6 +61,8 @@ pub struct EngineConfig {
     pub provider: Provider,
     /// The number of workers. Default: one per core, or one where the provider is not the CPU.
     pub workers: Option<usize>,
+    /// How RTen computes convolutions. Default: fast.
+    pub arithmetic: Arithmetic,
     /// Whether models to explain are run without comparing the engine's values with the reference evaluator first.
     /// Default: they are compared, once for each model and version of the engine.
     pub unchecked: bool,
@@ -78,13 +80,14 @@ impl EngineConfig {
             return Err(Error::Zero { what: "the number of workers" });
         }
         match self.kind {
-            EngineKind::Rten if self.provider != Provider::Cpu => Err(Error::Provider {
+            EngineKind::Rten if self.provider != Provider::Cpu => Err(Error::Engine(EngineError::Provider {
                 engine: Rten::NAME,
                 provider: self.provider.name(),
-                reason: "it has no GPU support (use --engine ort)".to_string(),
+                reason: "it has no GPU support".to_string(),
                 available: vec![Provider::Cpu.name()],
-            }),
-            EngineKind::Rten => Ok(Arc::new(Rten::new(workers))),
+                remedy: Some(Remedy::OnnxRuntime),
+            })),
+            EngineKind::Rten => Ok(Arc::new(Rten::new(workers).with_arithmetic(self.arithmetic))),
             EngineKind::Ort => {
                 Ok(Arc::new(OnnxRuntime::new(self.library.as_deref(), self.provider, workers)?))
             }
@@ -115,7 +118,8 @@ mod tests {
         let refusal = |config: EngineConfig| config.build().unwrap_err().to_string();
         assert_eq!(
             refusal(EngineConfig { provider: Provider::Cuda, ..EngineConfig::default() }),
-            "RTen cannot run on cuda: it has no GPU support (use --engine ort); available here: cpu"
+            "RTen cannot run on cuda: it has no GPU support; available here: cpu; run the model with \
+             ONNX Runtime, which knows more of them"
         );
         assert_eq!(
             refusal(EngineConfig { workers: Some(0), ..EngineConfig::default() }),
@@ -124,6 +128,10 @@ mod tests {
         assert_eq!(
             "tract".parse::<EngineKind>().unwrap_err().to_string(),
             "there is no engine 'tract'; choose one of rten, ort"
+        );
+        assert_eq!(
+            "exact".parse::<Arithmetic>().unwrap_err().to_string(),
+            "there is no arithmetic 'exact'; choose one of fast, accurate"
         );
     }
 }

@@ -15,7 +15,7 @@ use onnx_grad::{DType, Dim, Model, ValueInfo, WeightGradient, fused};
 
 use super::signature::Signature;
 use super::{AsItIs, Engine, Plan, Program, Tensor, TensorView, Weights};
-use crate::error::{Error, Result};
+use crate::error::{EngineError, Error, Remedy, Result};
 
 mod kernels;
 mod library;
@@ -62,12 +62,13 @@ impl OnnxRuntime {
     }
 
     fn provider_error(&self, reason: String) -> Error {
-        Error::Provider {
+        Error::Engine(EngineError::Provider {
             engine: OnnxRuntime::NAME,
             provider: self.provider.name(),
             reason,
             available: Provider::ALL.into_iter().filter(|p| available(*p)).map(Provider::name).collect(),
-        }
+            remedy: None,
+        })
     }
 
     /// One thread and every optimisation. Idle workers sleep instead of spinning: others need the core.
@@ -121,16 +122,18 @@ fn environment(library: Option<&Path>) -> Result<(Environment, PathBuf)> {
     };
     if let Some(Loaded { path: old, environment }) = loaded.as_ref() {
         if *old != path {
-            return Err(Error::OnnxRuntimeTwice { loaded: old.clone(), asked: path });
+            return Err(Error::Engine(EngineError::OnnxRuntimeTwice { loaded: old.clone(), asked: path }));
         }
         if let Some(environment) = environment {
             return Ok((environment.clone(), path));
         }
     }
-    let unusable = |reason: String| Error::OnnxRuntimeLibrary {
-        path: path.clone(),
-        reason,
-        oldest: ::ort::MINOR_VERSION,
+    let unusable = |reason: String| {
+        Error::Engine(EngineError::OnnxRuntimeLibrary {
+            path: path.clone(),
+            reason,
+            oldest: ::ort::MINOR_VERSION,
+        })
     };
     let builder = ::ort::init_from(&path).map_err(|e| {
         use ::ort::LoadDynamicError as E;
@@ -211,8 +214,8 @@ impl Engine for OnnxRuntime {
         let signature = Arc::new(signature);
         let load_error = |e: &::ort::Error| {
             let (node, reason) = told(e.message(), &signature);
-            let remedy = "`brenier inspect` shows the model's nodes, and a newer onnxruntime may know the op";
-            Error::EngineLoad { engine: OnnxRuntime::NAME, node, reason, remedy }
+            let remedy = Remedy::InspectOrNewerOnnxRuntime;
+            Error::Engine(EngineError::Load { engine: OnnxRuntime::NAME, node, reason, remedy })
         };
         let kernels = fused::has_any(&model.graph);
         if kernels {
@@ -225,18 +228,20 @@ impl Engine for OnnxRuntime {
     }
 
     fn load_as_it_is(&self, file: &[u8], count: usize) -> Result<AsItIs> {
-        let load_error = |e: &::ort::Error| Error::EngineLoad {
-            engine: OnnxRuntime::NAME,
-            node: None,
-            reason: one_line(e.message()),
-            remedy: "a newer onnxruntime may know the operator",
+        let load_error = |e: &::ort::Error| {
+            Error::Engine(EngineError::Load {
+                engine: OnnxRuntime::NAME,
+                node: None,
+                reason: one_line(e.message()),
+                remedy: "a newer onnxruntime may know the operator".into(),
+            })
         };
         let sessions = self.sessions(file, count, false, load_error)?;
         let (inputs, refused) = interface(sessions.first().map_or(&[][..], |session| session.inputs()));
         if let Some((name, kind)) = refused.first() {
             return Err(Error::Predictor {
                 reason: format!("input '{name}' is {kind}, not a tensor of numbers"),
-                remedy: "export the model from its numeric features on",
+                remedy: "export the model from its numeric features on".into(),
             });
         }
         let (outputs, left_out) = interface(sessions.first().map_or(&[][..], |session| session.outputs()));
@@ -288,7 +293,12 @@ impl Program for OrtProgram {
         self.signature.check(inputs)?;
         let failed = |message: &str| {
             let (node, reason) = told(message, &self.signature);
-            Error::EngineRun { engine: OnnxRuntime::NAME, inputs: Signature::describe(inputs), node, reason }
+            Error::Engine(EngineError::Run {
+                engine: OnnxRuntime::NAME,
+                inputs: Signature::describe(inputs),
+                node,
+                reason,
+            })
         };
         let mut values: Vec<(Cow<str>, SessionInputValue)> = Vec::with_capacity(inputs.len());
         for (name, tensor) in inputs {
@@ -340,7 +350,7 @@ where
 
 fn narrowed(name: &str, array: &ArrayViewD<i64>) -> Result<ArrayD<i32>> {
     if let Some(&value) = array.iter().find(|&&v| i32::try_from(v).is_err()) {
-        return Err(Error::IntegerRange { name: name.to_string(), value });
+        return Err(Error::Engine(EngineError::IntegerRange { name: name.to_string(), value }));
     }
     Ok(array.mapv(|v| v as i32))
 }

@@ -5,6 +5,7 @@ use onnx_grad::shapes::{Fact, Facts};
 use onnx_grad::{Dim, Graph, Node};
 
 use crate::error::{Error, Result};
+use crate::memory;
 
 /// A single value of more bytes is a mistake or an attack.
 const LARGEST: u64 = 32 << 30;
@@ -25,8 +26,9 @@ pub(super) fn expect_possible(graph: &Graph) -> Result<()> {
         (shape.max(asked), fact.dtype.map_or(4, |dtype| dtype.size()))
     });
     let bytes = taken.chain(computed).map(|(count, size)| count.saturating_mul(size as u64)).max();
+    let most = LARGEST.min(memory::most());
     match bytes {
-        Some(bytes) if bytes > LARGEST => Err(Error::TooLarge { bytes, most: LARGEST }),
+        Some(bytes) if bytes > most => Err(Error::TooLarge { bytes, most }),
         _ => Ok(()),
     }
 }

@@ -9,8 +9,8 @@ use onnx_grad::{Attribute, DType, Graph, Model, WeightGradient};
 use rten_tensor::Layout;
 
 use super::signature::Signature;
-use super::{Engine, Plan, Program, Tensor, TensorView, Weights};
-use crate::error::{Error, Result};
+use super::{Arithmetic, Engine, Plan, Program, Tensor, TensorView, Weights};
+use crate::error::{EngineError, Error, Remedy, Result};
 
 mod arg;
 mod partition;
@@ -27,6 +27,7 @@ use self::quirks::{merge_outputs, spell_out};
 #[derive(Debug)]
 pub struct Rten {
     workers: usize,
+    arithmetic: Arithmetic,
 }
 
 impl Rten {
@@ -34,7 +35,12 @@ impl Rten {
 
     /// The engine, with this many workers.
     pub fn new(workers: usize) -> Rten {
-        Rten { workers }
+        Rten { workers, arithmetic: Arithmetic::default() }
+    }
+
+    /// The same with another arithmetic.
+    pub fn with_arithmetic(self, arithmetic: Arithmetic) -> Rten {
+        Rten { arithmetic, ..self }
     }
 }
 
@@ -46,6 +52,10 @@ impl Engine for Rten {
     fn version(&self) -> &str {
         // RTen does not tell at run time; a test compares this with the lock file.
         "0.27.0"
+    }
+
+    fn described(&self) -> String {
+        format!("{} {}, {} arithmetic", self.name(), self.version(), self.arithmetic)
     }
 
     fn plan(&self, _weights: Weights) -> Plan {
@@ -62,14 +72,16 @@ impl Engine for Rten {
         model.graph = self.plan(Weights::Constants).fuse(model.graph);
         let (signature, mut model) = Signature::of(&model, Rten::NAME)?;
         let places = merge_outputs(&mut model.graph);
-        let load_error = |node: Option<&str>, reason: String| Error::EngineLoad {
-            engine: Rten::NAME,
-            node: node.and_then(|name| signature.node_in(name)),
-            reason,
-            remedy: "ONNX Runtime runs more models (--engine ort)",
+        let load_error = |node: Option<&str>, reason: String| {
+            Error::Engine(EngineError::Load {
+                engine: Rten::NAME,
+                node: node.and_then(|name| signature.node_in(name)),
+                reason,
+                remedy: Remedy::OnnxRuntime,
+            })
         };
-        let staged =
-            caught(|| Staged::load(&model, load_error)).unwrap_or_else(|why| Err(load_error(None, why)))?;
+        let staged = caught(|| Staged::load(&model, self.arithmetic, load_error))
+            .unwrap_or_else(|why| Err(load_error(None, why)))?;
         let shared = Arc::new(Shared { staged, places, signature });
         Ok((0..count)
             .map(|_| {
@@ -113,11 +125,13 @@ impl Program for RtenProgram {
         signature.check(inputs)?;
         let fed: Vec<Fed> = inputs.iter().map(|(name, view)| feed(name, view)).collect::<Result<_>>()?;
         let values = inputs.iter().zip(&fed).map(|((name, _), fed)| (*name, fed.value())).collect();
-        let failed = |node: Option<String>, reason: String| Error::EngineRun {
-            engine: Rten::NAME,
-            inputs: Signature::describe(inputs),
-            node,
-            reason,
+        let failed = |node: Option<String>, reason: String| {
+            Error::Engine(EngineError::Run {
+                engine: Rten::NAME,
+                inputs: Signature::describe(inputs),
+                node,
+                reason,
+            })
         };
         // All stages on one thread of the pool: going there takes as long as a small stage.
         let workbench = &mut self.workbench;
@@ -152,7 +166,7 @@ fn feed<'a>(name: &str, view: &'a TensorView) -> Result<Fed<'a>> {
         TensorView::I64(array) => {
             let too_large = array.iter().find(|&&v| i32::try_from(v).is_err());
             if let Some(&value) = too_large {
-                return Err(Error::IntegerRange { name: name.to_string(), value });
+                return Err(Error::Engine(EngineError::IntegerRange { name: name.to_string(), value }));
             }
             Fed::I32(array.as_standard_layout().mapv(|v| v as i32))
         }
@@ -197,12 +211,12 @@ fn tensor(value: Value, dtype: DType) -> Option<Tensor> {
 }
 
 fn no_f64(value: &str) -> Error {
-    Error::ElementType {
+    Error::Engine(EngineError::ElementType {
         engine: Rten::NAME,
         value: value.to_string(),
         dtype: DType::F64,
-        remedy: "use --engine ort, or export the model in float32",
-    }
+        remedy: Remedy::OnnxRuntimeOrFloat32,
+    })
 }
 
 fn refuse_f64(graph: &Graph) -> Result<()> {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use onnx_grad::{DType, Dim, Model, ValueInfo};
 
 use super::TensorView;
-use crate::error::{Error, Result};
+use crate::error::{EngineError, Error, Result};
 
 /// A model's inputs and outputs, and how to name its nodes.
 #[derive(Debug)]
@@ -27,13 +27,14 @@ impl Signature {
         model.graph.validate()?;
         for value in model.graph.inputs.iter().chain(&model.graph.outputs) {
             if !matches!(value.dtype, DType::F32 | DType::F64 | DType::I64 | DType::I32 | DType::Bool) {
-                return Err(Error::ElementType {
+                return Err(Error::Engine(EngineError::ElementType {
                     engine,
                     value: value.name.clone(),
                     dtype: value.dtype,
                     remedy: "inputs and outputs must be float32, float64, int64, int32 or bool, so export \
-                             the model again with casts inside it",
-                });
+                             the model again with casts inside it"
+                        .into(),
+                }));
             }
         }
         // Weights are shared, not copied. Names in files can be missing, doubled, or those of values, which
@@ -64,31 +65,35 @@ impl Signature {
     /// Checks names, element types and shapes; sizes with the same symbol must be equal.
     pub(super) fn check(&self, given: &[(&str, TensorView)]) -> Result<()> {
         if let Some((name, _)) = given.iter().find(|(name, _)| self.inputs.iter().all(|i| i.name != *name)) {
-            return Err(Error::NoSuchInput {
+            return Err(Error::Engine(EngineError::NoSuchInput {
                 name: name.to_string(),
                 known: self.inputs.iter().map(|i| format!("'{}'", i.name)).collect(),
-            });
+            }));
         }
         let mut symbols = BTreeMap::new();
         for input in &self.inputs {
             let mut tensors = given.iter().filter(|(name, _)| *name == input.name).map(|(_, t)| t);
             let (Some(tensor), 0) = (tensors.next(), tensors.count()) else {
                 let times = given.iter().filter(|(name, _)| *name == input.name).count();
-                return Err(Error::InputCount { name: input.name.clone(), times });
+                return Err(Error::Engine(EngineError::InputCount { name: input.name.clone(), times }));
             };
             let expected = match input.dtype {
                 DType::I32 => DType::I64,
                 dtype => dtype,
             };
             if tensor.dtype() != expected {
-                return Err(Error::InputType { name: input.name.clone(), expected, found: tensor.dtype() });
+                return Err(Error::Engine(EngineError::InputType {
+                    name: input.name.clone(),
+                    expected,
+                    found: tensor.dtype(),
+                }));
             }
             if !fits(input, tensor.shape(), &mut symbols) {
-                return Err(Error::InputShape {
+                return Err(Error::Engine(EngineError::InputShape {
                     name: input.name.clone(),
                     expected: declared(input, &symbols),
                     found: tensor.shape().to_vec(),
-                });
+                }));
             }
         }
         Ok(())

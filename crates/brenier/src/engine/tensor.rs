@@ -5,7 +5,7 @@ use std::ops::Range;
 use ndarray::{Array, ArrayD, ArrayView, ArrayViewD, Axis, Dimension, IxDyn, Slice};
 use onnx_grad::DType;
 
-use crate::error::{Error, Result};
+use crate::error::{EngineError, Error, Result};
 
 /// An array that a program returned.
 #[derive(Debug, Clone, PartialEq)]
@@ -77,7 +77,9 @@ impl Tensor {
     pub fn into_f32(self) -> Result<ArrayD<f32>> {
         match self {
             Tensor::F32(array) => Ok(array),
-            other => Err(Error::OutputType { expected: DType::F32, found: other.dtype() }),
+            other => {
+                Err(Error::Engine(EngineError::OutputType { expected: DType::F32, found: other.dtype() }))
+            }
         }
     }
 
@@ -85,7 +87,9 @@ impl Tensor {
     pub fn into_f64(self) -> Result<ArrayD<f64>> {
         match self {
             Tensor::F64(array) => Ok(array),
-            other => Err(Error::OutputType { expected: DType::F64, found: other.dtype() }),
+            other => {
+                Err(Error::Engine(EngineError::OutputType { expected: DType::F64, found: other.dtype() }))
+            }
         }
     }
 

@@ -10,7 +10,7 @@ use std::thread::{Builder, JoinHandle};
 use onnx_grad::Model;
 
 use super::{Engine, Program, Tensor, TensorView, Weights};
-use crate::error::{Error, Result};
+use crate::error::{EngineError, Error, Result};
 
 /// Long-lived single-threaded workers, each with a program of the same model.
 ///
@@ -80,7 +80,7 @@ impl Workers {
             let thread = Builder::new()
                 .name(format!("brenier-{i}"))
                 .spawn(move || work(program, &queue, engine))
-                .map_err(|e| Error::Worker { reason: e.to_string() })?;
+                .map_err(|e| Error::Engine(EngineError::Worker { reason: e.to_string() }))?;
             workers.threads.push(thread);
         }
         Ok(workers)
@@ -116,11 +116,11 @@ impl Workers {
         self.stream(inputs, &[], micro_batches, Padding::Rows, |range, results| {
             for (name, result) in self.outputs.iter().zip(&results) {
                 if result.shape().first() != Some(&self.micro_batch) {
-                    return Err(Error::NoBatchAxis {
+                    return Err(Error::Engine(EngineError::NoBatchAxis {
                         name: name.clone(),
                         shape: result.shape().to_vec(),
                         rows: self.micro_batch,
-                    });
+                    }));
                 }
             }
             if outputs.is_empty() {
@@ -174,7 +174,7 @@ impl Workers {
         padding: Padding,
         mut consume: impl FnMut(Range<usize>, Vec<Tensor>) -> Result<()>,
     ) -> Result<()> {
-        let gone = || Error::Worker { reason: "it has ended".to_string() };
+        let gone = || Error::Engine(EngineError::Worker { reason: "it has ended".to_string() });
         let jobs = self.jobs.as_ref().ok_or_else(gone)?;
         let names: Arc<[String]> = inputs.iter().map(|(name, _)| name.to_string()).collect();
         let shared: Arc<[(String, Tensor)]> =
@@ -241,12 +241,12 @@ fn work(mut program: Box<dyn Program>, queue: &Mutex<Receiver<Job>>, engine: &'s
                 .map(String::as_str)
                 .or_else(|| panic.downcast_ref::<&str>().copied())
                 .unwrap_or("no message");
-            Err(Error::EngineRun {
+            Err(Error::Engine(EngineError::Run {
                 engine,
                 inputs: super::signature::Signature::describe(&inputs),
                 node: None,
                 reason: format!("it panicked ({reason})"),
-            })
+            }))
         });
         // Nobody listens after an error in an earlier micro-batch.
         let _ = reply.send((index, result));
@@ -258,8 +258,10 @@ fn row_count(inputs: &[(&str, TensorView)]) -> Result<usize> {
     let rows = inputs.first().and_then(|(_, tensor)| tensor.shape().first().copied()).unwrap_or_default();
     match inputs.iter().find(|(_, tensor)| tensor.shape().first() != Some(&rows)) {
         None => Ok(rows),
-        Some((name, tensor)) => {
-            Err(Error::Rows { name: name.to_string(), shape: tensor.shape().to_vec(), rows })
-        }
+        Some((name, tensor)) => Err(Error::Engine(EngineError::Rows {
+            name: name.to_string(),
+            shape: tensor.shape().to_vec(),
+            rows,
+        })),
     }
 }

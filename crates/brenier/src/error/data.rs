@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use super::Remedy;
+
 /// What can be wrong with data. Rows are counted from 0, lines of a text file from 1.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -14,7 +16,7 @@ pub enum DataError {
         /// What was looked at.
         reason: String,
         /// What to try.
-        hint: &'static str,
+        hint: Remedy,
     },
     /// A file or folder has no examples in it.
     #[error("{} has no examples: {looked_for} looked for, none found\nhint: {hint}", path.display())]
@@ -24,7 +26,7 @@ pub enum DataError {
         /// What was looked for.
         looked_for: String,
         /// What to try.
-        hint: &'static str,
+        hint: Remedy,
     },
     /// Data have no such part as was asked for.
     #[error(
@@ -86,8 +88,8 @@ pub enum DataError {
     },
     /// A column of one population is not in the other, or is coded in another way.
     #[error(
-        "column '{column}' of population '{first}' {reason} in '{second}'\nhint: give tables with the same columns, or \
-         leave out those that only one has (--drop)"
+        "column '{column}' of population '{first}' {reason} in '{second}'\nhint: {}",
+        Remedy::LeaveOutColumns
     )]
     PopulationColumn {
         /// The population with the column.
@@ -166,7 +168,7 @@ pub enum DataError {
         /// How it should.
         expected: &'static str,
         /// What to try.
-        hint: &'static str,
+        hint: Remedy,
     },
     /// Images and labels are not the same number.
     #[error(
@@ -230,7 +232,7 @@ pub enum DataError {
         /// What is wrong, with the array's name and shape.
         reason: String,
         /// What to try.
-        hint: &'static str,
+        hint: Remedy,
     },
     /// A value is NaN or infinite.
     #[error("row {row} of {data} is {value} at {place}\nhint: remove the row, or fill in the value")]
@@ -257,7 +259,7 @@ pub enum DataError {
         /// What is wrong, with the cell's text.
         reason: String,
         /// What to try.
-        hint: &'static str,
+        hint: Remedy,
     },
     /// A line of a table has more or fewer cells than the first.
     #[error(
@@ -299,7 +301,7 @@ pub enum DataError {
         /// What is wrong.
         reason: String,
         /// What to try.
-        hint: &'static str,
+        hint: Remedy,
     },
     /// A feature has the same value in every row, so it cannot be scaled.
     #[error(
@@ -316,6 +318,22 @@ pub enum DataError {
         /// Where the data come from.
         data: String,
     },
+}
+
+impl DataError {
+    /// What to try, where the error leaves the words to others.
+    pub(super) fn remedy(&self) -> Option<Remedy> {
+        match self {
+            DataError::Unrecognised { hint, .. }
+            | DataError::Empty { hint, .. }
+            | DataError::Magic { hint, .. }
+            | DataError::Array { hint, .. }
+            | DataError::Cell { hint, .. }
+            | DataError::Column { hint, .. } => Some(*hint),
+            DataError::PopulationColumn { .. } => Some(Remedy::LeaveOutColumns),
+            _ => None,
+        }
+    }
 }
 
 /// The first of many names.

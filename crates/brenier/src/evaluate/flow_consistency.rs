@@ -25,7 +25,7 @@ impl FlowConsistency {
         page: MetricPage {
             formula: r"$\frac1K\sum_k\lvert(x_{k+1}-x_k)/\Delta t-v(x_k,t_k)\rvert^2$",
             range: "0 to ∞",
-            says: "the path follows the learned flow, if the grid is fine: in 50 steps, the paper's and the default, its difference quotient may count for more than the flow (`--metric-steps 400`)",
+            says: "the path follows the learned flow, if the grid is fine: in 50 steps, the paper's and the default, its difference quotient may count for more than the flow (400 steps tell more)",
             does_not_say: "that the flow is right; the flow's own trace does well by construction",
         },
     }];

@@ -48,7 +48,7 @@ impl MaxSensitivity {
             name: "the radius of max-sensitivity",
             value: self.radius.to_string(),
             needs: "it is a positive number in units of the input",
-            hint: "0.02 is the default",
+            hint: "0.02 is the default".into(),
         };
         if self.samples == 0 {
             return Err(Error::Zero { what: "the number of draws" });

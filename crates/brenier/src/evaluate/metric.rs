@@ -193,7 +193,7 @@ impl Metric {
             Some(reason) => Err(Error::Metric {
                 metric: self.name().to_string(),
                 reason: reason.to_string(),
-                remedy: "supply it with the cases, or leave the metric out for this method",
+                remedy: "supply it with the cases, or leave the metric out for this method".into(),
             }),
             None => self.measure().run(cases),
         }

@@ -37,7 +37,7 @@ pub fn neighbourhood_preservation(
             name: "the number of neighbours",
             value: format!("{neighbours}, with {examples} examples"),
             needs: "it is at least 1, and there are more examples than neighbours",
-            hint: "10 neighbours of some hundred examples tell much",
+            hint: "10 neighbours of some hundred examples tell much".into(),
         });
     }
     let mut kept = 0;

@@ -98,7 +98,7 @@ impl ModelRandomisation {
             return Err(Error::Metric {
                 metric: Self::NAME.to_string(),
                 reason: "the model has no convolution and no matrix product with weights".to_string(),
-                remedy: "choose another metric for this model",
+                remedy: "choose another metric for this model".into(),
             });
         }
         let map = |values: ArrayView1<f64>| self.channels.map(values, cases.shape()).to_vec();

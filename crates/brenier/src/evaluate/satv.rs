@@ -59,7 +59,7 @@ impl Satv {
                 name: "alpha of SATV",
                 value: self.alpha.to_string(),
                 needs: "it is a number, at least 0",
-                hint: "10 is the paper's",
+                hint: "10 is the paper's".into(),
             });
         }
         let score = |example: usize| {

@@ -221,7 +221,7 @@ pub(super) fn needed<T>(spec: &MetricSpec, found: Option<T>) -> Result<T> {
     found.ok_or_else(|| Error::Metric {
         metric: spec.name.to_string(),
         reason: "something that it needs is not there".to_string(),
-        remedy: "supply it with the cases, or leave the metric out for this method",
+        remedy: "supply it with the cases, or leave the metric out for this method".into(),
     })
 }
 

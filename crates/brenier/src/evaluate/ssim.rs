@@ -50,7 +50,7 @@ impl Ssim {
             name: "the normalisation of maps for SSIM",
             value: "none".to_string(),
             needs: "the range of values must be known",
-            hint: "divide by the largest absolute value",
+            hint: "divide by the largest absolute value".into(),
         })?;
         check(height, width, self.window)?;
         let view = |map: &Array1<f64>| map.to_shape((height, width)).map(|map| map.into_owned()).ok();
@@ -71,7 +71,7 @@ fn check(height: usize, width: usize, window: usize) -> Result<()> {
         name: "the window of SSIM",
         value: format!("{window} for maps of {height} x {width} pixels"),
         needs: "it is an odd number of pixels, at least 3, that fits into the map",
-        hint: "7 is the default; for small images choose 3",
+        hint: "7 is the default; for small images choose 3".into(),
     })
 }
 
@@ -92,7 +92,7 @@ pub fn structural_similarity(
             name: "the range of SSIM",
             value: range.to_string(),
             needs: "it is the width of the range of values, above 0",
-            hint: "2 for values from -1 to 1",
+            hint: "2 for values from -1 to 1".into(),
         });
     }
     let (c1, c2) = ((0.01 * range).powi(2), (0.03 * range).powi(2));

@@ -62,7 +62,7 @@ impl Subsets {
                 name: "the fraction of a subset",
                 value: self.fraction.to_string(),
                 needs: "it is above 0 and at most 1",
-                hint: "0.2 is the default",
+                hint: "0.2 is the default".into(),
             });
         }
         let replaced = replacements(&self.replacement, cases, self.seed)?;

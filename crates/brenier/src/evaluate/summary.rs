@@ -5,10 +5,12 @@
 //! interval m +- 1.96 s / n^(1/2)
 //! ```
 //!
-//! The interval is that of the normal distribution at 95 %; for few examples it is too narrow. Examples for which
-//! a metric is not defined are counted apart, never as zero.
+//! The interval is that of the normal distribution at 95 %; for few examples it is too narrow, and that of Student's
+//! distribution is the one to show. Examples for which a metric is not defined are counted apart, never as zero.
 
 use serde::{Deserialize, Serialize};
+
+use crate::student::quantile;
 
 /// Mean and spread of a metric over examples.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -44,6 +46,11 @@ impl Summary {
     pub fn confidence_interval(&self) -> Option<(f64, f64)> {
         self.standard_error.map(|error| (self.mean - 1.96 * error, self.mean + 1.96 * error))
     }
+
+    /// Half the length of the 95 % interval of the mean by Student's distribution, which also holds for few examples.
+    pub fn half_width(&self) -> Option<f64> {
+        self.standard_error.map(|error| quantile(0.975, self.n - 1) * error)
+    }
 }
 
 #[cfg(test)]
@@ -58,6 +65,8 @@ mod tests {
         assert!((summary.standard_deviation.unwrap() - 7.0_f64.sqrt()).abs() < 1e-15);
         let (low, high) = summary.confidence_interval().unwrap();
         assert!((high - low - 2.0 * 1.96 * (7.0_f64 / 3.0).sqrt()).abs() < 1e-12);
+        // scipy.stats.t.ppf(0.975, 2)
+        assert!((summary.half_width().unwrap() - 4.302652729749462 * (7.0_f64 / 3.0).sqrt()).abs() < 1e-9);
         assert_eq!(Summary::of(&[Some(4.0)]).unwrap().confidence_interval(), None);
         assert_eq!(Summary::of(&[None]), None);
     }

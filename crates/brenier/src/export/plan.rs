@@ -155,7 +155,7 @@ fn integrated(rule: Rule, references: &Array2<f64>, features: usize) -> Result<P
             name: "the rule",
             value: rule.name().to_string(),
             needs: "an exported explanation has the same nodes for every input",
-            hint: "choose a number of steps; 50 Gauss-Legendre nodes are common",
+            hint: "choose a number of steps; 50 Gauss-Legendre nodes are common".into(),
         });
     }
     let count = references.nrows();

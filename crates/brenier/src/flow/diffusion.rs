@@ -34,7 +34,7 @@ use super::onnx::{Network, signature};
 use super::pairs::Pairs;
 use super::rectified::{END, LossGraph, START, fold};
 use crate::engine::EngineConfig;
-use crate::error::{Error, Result, expect_shape};
+use crate::error::{Error, Remedy, Result, expect_shape};
 use crate::net::{STATE, TIME, VELOCITY};
 use crate::train::{Batch, Task, strata};
 
@@ -148,7 +148,7 @@ impl NoisePredictor {
         if network.metadata().objective != Some(Objective::Ddpm) {
             return Err(Error::Flow {
                 reason: "it does not say that it predicts noise (brenier.objective)".to_string(),
-                remedy: "train one with `brenier train --objective ddpm`",
+                remedy: Remedy::TrainDiffusionModel,
             });
         }
         Ok(NoisePredictor { network })

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::calibration::Calibration;
 use crate::data::Scaling;
 use crate::net::NetworkConfig;
-use crate::{Error, Result};
+use crate::{Error, Remedy, Result};
 
 /// What the network was trained to predict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -50,6 +50,8 @@ pub struct FlowMetadata {
     pub from_class: Option<String>,
     /// The class that the data have, where they are those of one.
     pub to_class: Option<String>,
+    /// The classes between which the flow leads, where the network is told which two.
+    pub between: Option<Vec<String>>,
     /// How reference and data were coupled.
     pub coupling: Option<String>,
     /// What is ordinary for the flow.
@@ -73,6 +75,7 @@ impl FlowMetadata {
             reference_data: entry(model, "brenier.reference_data")?,
             from_class: entry(model, "brenier.from_class")?,
             to_class: entry(model, "brenier.to_class")?,
+            between: entry(model, "brenier.between")?,
             coupling: entry(model, "brenier.coupling")?,
             calibration: entry(model, "brenier.calibration")?,
         })
@@ -92,6 +95,7 @@ impl FlowMetadata {
         put(model, "brenier.reference_data", &self.reference_data)?;
         put(model, "brenier.from_class", &self.from_class)?;
         put(model, "brenier.to_class", &self.to_class)?;
+        put(model, "brenier.between", &self.between)?;
         put(model, "brenier.coupling", &self.coupling)?;
         put(model, "brenier.calibration", &self.calibration)
     }
@@ -105,7 +109,7 @@ fn refuse_classifier(model: &Model) -> Result<()> {
             name: "the network's objective",
             value: value.to_string(),
             needs: "a flow is trained with flow or ddpm",
-            hint: "a classifier is what is explained (--model); a flow comes from 'brenier train' without --objective classify",
+            hint: Remedy::TrainFlow,
         }),
         _ => Ok(()),
     }
@@ -132,7 +136,7 @@ fn bad_entry(key: &'static str, value: String) -> Error {
         name: key,
         value,
         needs: "the entry of the flow's metadata must be the JSON that this version writes",
-        hint: "remove the entry, or write the file again with this version",
+        hint: "remove the entry, or write the file again with this version".into(),
     }
 }
 
@@ -158,6 +162,7 @@ mod tests {
             reference_data: Some("def".into()),
             from_class: Some("healthy".into()),
             to_class: None,
+            between: Some(vec!["healthy".into(), "ill".into()]),
             coupling: None,
             calibration: None,
         };

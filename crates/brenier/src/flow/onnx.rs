@@ -21,9 +21,9 @@ use super::identity::flow_identity;
 use super::metadata::{FlowMetadata, Objective};
 use crate::calibration::Standard;
 use crate::engine::{EngineConfig, Tensor, TensorView, Workers, check};
-use crate::error::{Error, Result, expect_shape};
+use crate::error::{Error, Remedy, Result, expect_shape};
 use crate::field::VelocityField;
-use crate::net::{STATE, TIME, VELOCITY};
+use crate::net::{CLASSES, STATE, TIME, VELOCITY};
 
 /// A network from `x` and `t` to `v`, loaded, with the scaling between the user's space and its own.
 #[derive(Debug)]
@@ -41,6 +41,15 @@ impl Network {
     pub(super) fn new(model: Model, engine: &EngineConfig) -> Result<Network> {
         let metadata = FlowMetadata::of(&model)?;
         let (shape, dtype) = signature(&model, metadata.shape.as_deref())?;
+        if model.graph.input(CLASSES).is_some() {
+            return Err(Error::Flow {
+                reason: format!(
+                    "it leads between the classes {}, and none of them are chosen",
+                    metadata.between.unwrap_or_default().join(", ")
+                ),
+                remedy: Remedy::SayClass,
+            });
+        }
         let features: usize = shape.iter().product();
         let (shift, scale) = match &metadata.scaling {
             Some(scaling) => {
@@ -131,7 +140,7 @@ impl OnnxFlow {
         if network.metadata.objective == Some(Objective::Ddpm) {
             return Err(Error::Flow {
                 reason: "it predicts noise, not a velocity (brenier.objective is ddpm)".to_string(),
-                remedy: "a diffusion model gives DDIM paths: explain with --method ddim",
+                remedy: Remedy::FollowByDdim,
             });
         }
         let not_calibrated = match &network.metadata.calibration {
@@ -200,7 +209,7 @@ impl VelocityField for OnnxFlow {
 fn refuse(reason: String) -> Error {
     Error::Flow {
         reason,
-        remedy: "a flow has inputs x [N, ...] and t [N] and one output v [N, ...], all float32",
+        remedy: "a flow has inputs x [N, ...] and t [N] and one output v [N, ...], all float32".into(),
     }
 }
 
@@ -208,7 +217,9 @@ fn refuse(reason: String) -> Error {
 pub(super) fn signature(model: &Model, stored: Option<&[usize]>) -> Result<(Vec<usize>, DType)> {
     let graph = &model.graph;
     let names: Vec<&str> = graph.inputs.iter().map(|i| i.name.as_str()).collect();
-    let (Some(x), Some(t), 2) = (graph.input(STATE), graph.input(TIME), names.len()) else {
+    // A network between classes is told of them as well.
+    let own = 2 + usize::from(graph.input(CLASSES).is_some());
+    let (Some(x), Some(t), true) = (graph.input(STATE), graph.input(TIME), names.len() == own) else {
         return Err(refuse(format!("its inputs are {}", names.join(", "))));
     };
     let outputs: Vec<&str> = graph.outputs.iter().map(|o| o.name.as_str()).collect();

@@ -21,7 +21,7 @@ use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
 
 use crate::data::{Dataset, Scaling};
-use crate::error::{Error, Result, expect_shape};
+use crate::error::{EngineError, Error, Result, expect_shape};
 use crate::train::{Epochs, Stream, step_rng};
 use crate::transport::{assign, squared_distances};
 
@@ -122,6 +122,11 @@ pub trait Pairs {
 
     /// The pairs of a step: reference and data, `[rows, features]` each.
     fn draw(&self, step: u64, rows: usize) -> Result<(Array2<f32>, Array2<f32>)>;
+
+    /// What a network between classes is told of each pair of the step, `[rows, classes]`; nothing where there are none.
+    fn classes(&self, _step: u64, _rows: usize) -> Result<Option<Array2<f32>>> {
+        Ok(None)
+    }
 }
 
 /// The distribution at time 0.
@@ -190,7 +195,7 @@ impl<'a> CoupledPairs<'a> {
             name: "the training pairs",
             value,
             needs,
-            hint: "check the data set and the reference",
+            hint: "check the data set and the reference".into(),
         };
         if data.is_empty() {
             return Err(refuse("given no examples".into(), "there is something to learn from"));
@@ -260,8 +265,10 @@ impl<'a> CoupledPairs<'a> {
         }
         let coupling = Coupling::OptimalTransport { group: size };
         let couples = match groups.next.take() {
-            Some((known, work)) if known == number => work.join().map_err(|_| Error::Worker {
-                reason: format!("the assignment of group {number} ended early"),
+            Some((known, work)) if known == number => work.join().map_err(|_| {
+                Error::Engine(EngineError::Worker {
+                    reason: format!("the assignment of group {number} ended early"),
+                })
             })??,
             _ => {
                 let (z0, z1) = self.independent(number, size)?;
@@ -303,7 +310,7 @@ pub fn couple(coupling: Coupling, z0: Array2<f32>, z1: Array2<f32>) -> Result<(A
             name: "the number of pairs that are assigned together",
             value: format!("{group}, with a batch of {}", z0.nrows()),
             needs: "the batch must be a multiple of it",
-            hint: "256 pairs are a good beginning",
+            hint: "256 pairs are a good beginning".into(),
         });
     }
     let mut coupled = Array2::zeros(z1.raw_dim());

@@ -17,7 +17,7 @@ use super::onnx::signature;
 use super::pairs::Pairs;
 use crate::engine::Tensor;
 use crate::error::{Error, Result, expect_shape};
-use crate::net::{STATE, TIME, VELOCITY};
+use crate::net::{CLASSES, STATE, TIME, VELOCITY};
 use crate::train::{Batch, LOSS, Progress, Task, TrainConfig, Trained, fit, mean_loss, strata};
 
 pub(super) const START: &str = "z0";
@@ -54,11 +54,14 @@ impl Task for Rectified<'_> {
         let (z0, z1) = self.pairs.draw(step, rows)?;
         let sum: f64 = z0.iter().zip(&z1).map(|(a, b)| f64::from(b - a).powi(2)).sum();
         let rest_loss = sum / z0.len().max(1) as f64;
-        let inputs = vec![
+        let mut inputs = vec![
             (START.to_string(), fold("the references of a step", z0, rows, &self.shape)?),
             (END.to_string(), fold("the data of a step", z1, rows, &self.shape)?),
             (TIME.to_string(), strata(self.seed, step, rows).into()),
         ];
+        if let Some(classes) = self.pairs.classes(step, rows)? {
+            inputs.push((CLASSES.to_string(), classes.into_dyn().into()));
+        }
         Ok(Batch { inputs, rest_loss })
     }
 }
@@ -101,7 +104,7 @@ impl LossGraph {
         if dtype != DType::F32 {
             return Err(Error::Flow {
                 reason: format!("it computes in {dtype}"),
-                remedy: "training is in float32: export the network so",
+                remedy: "training is in float32: export the network so".into(),
             });
         }
         let batch = net.input(STATE).and_then(|x| x.shape.as_ref()).and_then(|s| s.first()).cloned();
@@ -113,6 +116,11 @@ impl LossGraph {
         b.input(START, DType::F32, &dims);
         b.input(END, DType::F32, &dims);
         b.input(TIME, DType::F32, std::slice::from_ref(&batch));
+        if let Some(&Dim::Known(classes)) =
+            net.input(CLASSES).and_then(|c| c.shape.as_ref()).and_then(|s| s.get(1))
+        {
+            b.input(CLASSES, DType::F32, &[batch.clone(), Dim::Known(classes)]);
+        }
         Ok(LossGraph { b, axes: (1..=shape.len() as i64).collect(), batch })
     }
 

@@ -151,4 +151,12 @@ impl Layers {
         let (sine, cosine) = (self.b.op("Sin", &[&phase]), self.b.op("Cos", &[&phase]));
         self.b.concat(&[&sine, &cosine], 1)
     }
+
+    /// An embedding of the time to which that of the classes is added, where a network is told of them.
+    pub(super) fn with_classes(&mut self, time: Value, classes: Option<usize>, width: usize) -> Value {
+        let Some(classes) = classes else { return time };
+        let told = self.input(super::CLASSES, &[classes]);
+        let embedded = self.linear("classes", &told, classes, width, Init::He);
+        self.b.add(&time, &embedded)
+    }
 }

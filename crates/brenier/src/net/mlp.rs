@@ -40,6 +40,11 @@ impl Default for MlpConfig {
 impl MlpConfig {
     /// The network for examples of this shape, with initial weights that follow from the seed.
     pub fn build(&self, shape: &[usize], seed: u64) -> Result<Model> {
+        self.build_with(shape, None, seed)
+    }
+
+    /// The same, steered by `classes` beside the time where there are some.
+    pub(super) fn build_with(&self, shape: &[usize], classes: Option<usize>, seed: u64) -> Result<Model> {
         let features: usize = shape.iter().product();
         let even = self.time_features >= 2 && self.time_features.is_multiple_of(2);
         if self.width == 0 || features == 0 || !even || self.highest_frequency < 1.0 {
@@ -47,7 +52,7 @@ impl MlpConfig {
                 name: "the MLP",
                 value: format!("{self:?} for examples of shape {shape:?}",),
                 needs: "widths and sizes are at least 1, time features even, the highest frequency at least 1",
-                hint: "MlpConfig::default() has width 128 and 16 time features",
+                hint: "MlpConfig::default() has width 128 and 16 time features".into(),
             });
         }
         let mut l = Layers::new("mlp", seed);
@@ -56,6 +61,7 @@ impl MlpConfig {
         let flat = if shape.len() == 1 { x } else { l.b.reshape(&x, &[-1, features as i64]) };
         let time = l.time_features(&t, self.time_features, self.highest_frequency);
         let time = l.linear("time", &time, self.time_features, self.width, Init::He);
+        let time = l.with_classes(time, classes, self.width);
         let time = l.silu(&time);
         let state = l.linear("input", &flat, features, self.width, Init::LeCun);
         let shift = l.linear("input.time", &time, self.width, self.width, Init::LeCun);

@@ -39,7 +39,7 @@ impl MlpClassifierConfig {
                 name: "the MLP",
                 value: format!("{self:?} for {classes} classes"),
                 needs: "the width and the number of classes are at least 1",
-                hint: "MlpClassifierConfig::default() has width 64",
+                hint: "MlpClassifierConfig::default() has width 64".into(),
             });
         }
         let mut l = Layers::new("mlp", seed);

@@ -44,8 +44,9 @@ impl ResnetConfig {
     /// The network for so many classes; `scaling` becomes part of it. Initial weights follow from the seed.
     pub fn build(&self, scaling: &Scaling, classes: usize, seed: u64) -> Result<Model> {
         let shape = scaling.shape();
-        let refuse =
-            |value: String, needs, hint| Err(Error::Setting { name: "the ResNet", value, needs, hint });
+        let refuse = |value: String, needs, hint: &'static str| {
+            Err(Error::Setting { name: "the ResNet", value, needs, hint: hint.into() })
+        };
         let &[channels, mut height, mut width] = shape else {
             return refuse(
                 format!("given rows of shape {shape:?}"),

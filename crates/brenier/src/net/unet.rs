@@ -75,12 +75,18 @@ impl Map {
 impl UnetConfig {
     /// The network for images `[C, H, W]`, with initial weights that follow from the seed.
     pub fn build(&self, shape: &[usize], seed: u64) -> Result<Model> {
+        self.build_with(shape, None, seed)
+    }
+
+    /// The same, steered by `classes` beside the time where there are some.
+    pub(super) fn build_with(&self, shape: &[usize], classes: Option<usize>, seed: u64) -> Result<Model> {
         let [channels, height, width] = self.check(shape)?;
         let mut l = Layers::new("unet", seed);
         let x = l.input(STATE, shape);
         let t = l.input(TIME, &[]);
         let time = l.time_features(&t, self.width, self.highest_frequency);
         let time = l.linear("time.0", &time, self.width, 4 * self.width, Init::He);
+        let time = l.with_classes(time, classes, 4 * self.width);
         let time = l.silu(&time);
         let time = l.linear("time.1", &time, 4 * self.width, 4 * self.width, Init::He);
         let time = l.silu(&time);
@@ -166,8 +172,9 @@ impl UnetConfig {
     }
 
     fn check(&self, shape: &[usize]) -> Result<[usize; 3]> {
-        let refuse =
-            |value: String, needs, hint| Err(Error::Setting { name: "the U-Net", value, needs, hint });
+        let refuse = |value: String, needs, hint: &'static str| {
+            Err(Error::Setting { name: "the U-Net", value, needs, hint: hint.into() })
+        };
         let &[channels, height, width] = shape else {
             return refuse(
                 format!("given examples of shape {shape:?}"),

@@ -43,7 +43,7 @@ impl BlurPath {
             return Err(Error::Method {
                 method: "a blur".to_string(),
                 reason: format!("inputs of shape {shape:?} are not images"),
-                remedy: "use a method that needs no image, such as 'ig'",
+                remedy: "use a method that needs no image, such as 'ig'".into(),
             });
         };
         if !(max_sigma > 0.0 && max_sigma.is_finite()) {
@@ -51,7 +51,7 @@ impl BlurPath {
                 name: "the width of the blur",
                 value: max_sigma.to_string(),
                 needs: "it is a standard deviation in pixels, above 0",
-                hint: "a quarter of the image's side",
+                hint: "a quarter of the image's side".into(),
             });
         }
         error::expect_shape("the image", &[channels * height * width], image.shape())?;

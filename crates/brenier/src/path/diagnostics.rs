@@ -28,7 +28,7 @@ fn steps_of(states: ArrayView2<f64>) -> Result<usize> {
             name: "the number of states on the path",
             value: states.nrows().to_string(),
             needs: "a path has at least two",
-            hint: "sample the path with 50 steps",
+            hint: "sample the path with 50 steps".into(),
         });
     }
     Ok(states.nrows() - 1)

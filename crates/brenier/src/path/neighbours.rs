@@ -126,7 +126,7 @@ impl JoinedGraph<'_> {
                 name: "the number of neighbours",
                 value: self.graph.neighbours.to_string(),
                 needs: "with so few, no way through the data leads from the baseline to the input",
-                hint: "take more neighbours, more rows of data, or a baseline nearer to the data",
+                hint: "take more neighbours, more rows of data, or a baseline nearer to the data".into(),
             });
         }
         let mut nodes = vec![end];

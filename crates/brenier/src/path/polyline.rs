@@ -37,7 +37,7 @@ impl Polyline {
                 name: "the number of points",
                 value: points.nrows().to_string(),
                 needs: "a polyline has at least two: the reference and the input",
-                hint: "give the points as rows, reference first, input last",
+                hint: "give the points as rows, reference first, input last".into(),
             });
         }
         error::expect_shape("the polyline's times", &[points.nrows()], &[times.len()])?;
@@ -47,7 +47,7 @@ impl Polyline {
                 name: "the polyline's times",
                 value: format!("{times:?}"),
                 needs: "they ascend strictly from 0 to 1",
-                hint: "subtract the first time and divide by the last",
+                hint: "subtract the first time and divide by the last".into(),
             });
         }
         for (row, &time) in points.rows().into_iter().zip(&times) {

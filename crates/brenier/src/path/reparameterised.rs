@@ -28,7 +28,7 @@ impl<P: Path, S: Fn(f64) -> f64, D: Fn(f64) -> f64> Reparameterised<P, S, D> {
                 name: "the reparameterisation",
                 value: format!("{} at 0 and {} at 1", ends.0, ends.1),
                 needs: "it maps 0 to 0 and 1 to 1",
-                hint: "use an increasing function such as t*t*(3-2*t)",
+                hint: "use an increasing function such as t*t*(3-2*t)".into(),
             });
         }
         Ok(Self { path, sigma, speed })

@@ -11,11 +11,14 @@
 //! each call holds the rows of the trajectories that still run. So a trajectory comes out the same, to the
 //! bit, whoever travels with it, provided the field's rows do not depend on each other.
 
-use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
+mod control;
+
+use ndarray::{Array1, Array2, ArrayView2};
 use serde::{Deserialize, Serialize};
 
 use super::{Scheme, Tableau, Trajectory, grid_time, stack_rows};
 use crate::{Error, Result, VelocityField, error};
+use control::{Control, first_steps};
 
 /// How the solver chooses its steps.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -84,7 +87,7 @@ impl Solver {
                 name: "the number of solver steps",
                 value: "0".into(),
                 needs: "a trajectory needs at least one step",
-                hint: "50 steps is the paper's choice",
+                hint: "50 steps is the paper's choice".into(),
             }),
             Stepping::Fixed { .. } => Ok(()),
             Stepping::Adaptive { relative, absolute, .. } => {
@@ -96,7 +99,7 @@ impl Solver {
                         name: "the solver's tolerance",
                         value: format!("{relative:e} relative, {absolute:e} absolute"),
                         needs: "both must be positive and finite",
-                        hint: "1e-5 suits most flows",
+                        hint: "1e-5 suits most flows".into(),
                     });
                 }
                 Ok(())
@@ -340,225 +343,5 @@ fn combine(weights: &[f64], stages: &[Array1<f64>]) -> Array1<f64> {
     sum
 }
 
-/// Error control of the adaptive solver.
-struct Control {
-    relative: f64,
-    absolute: f64,
-    max_steps: usize,
-    from: f64,
-    to: f64,
-}
-
-impl Control {
-    /// Keeps the step inside the interval; refuses steps that no longer move the time.
-    fn limit(&self, run: &mut Run) -> Result<()> {
-        let smallest = 16.0 * f64::EPSILON * run.time.abs().max(self.to.abs()).max(self.from.abs());
-        let left = self.to - run.time;
-        if run.step.abs() < smallest && left.abs() > smallest {
-            return Err(Error::StepUnderflow {
-                example: run.example,
-                time: run.time,
-                step: run.step.abs(),
-                speed: run.velocity.iter().fold(0.0, |m: f64, v| m.max(v.abs())),
-            });
-        }
-        if run.tried >= self.max_steps {
-            return Err(Error::TooManySteps { example: run.example, time: run.time, steps: run.tried });
-        }
-        run.tried += 1;
-        // A last step that would leave a sliver is stretched to the end.
-        if run.step.abs() * 1.01 >= left.abs() {
-            run.step = left;
-        }
-        Ok(())
-    }
-
-    /// Accepts or rejects the tried step, chooses the next, and says whether it was accepted.
-    fn judge(&self, run: &mut Run, tableau: &Tableau) -> bool {
-        let Some(estimate) = &run.trial.error else {
-            return false;
-        };
-        let error = self.norm(estimate.view(), run.state.view(), run.trial.state.view()).max(1e-10);
-        let order = (tableau.embedded_order + 1) as f64;
-        if error <= 1.0 {
-            let factor = 0.9 * error.powf(-0.7 / order) * run.error_before.powf(0.4 / order);
-            run.error_before = error;
-            let step = run.step;
-            let last = step == self.to - run.time;
-            run.accept(if last { self.to } else { run.time + step });
-            run.step = step * factor.clamp(0.2, 10.0);
-        } else {
-            run.step *= (0.9 * error.powf(-1.0 / order)).clamp(0.2, 0.9);
-        }
-        error <= 1.0
-    }
-
-    fn norm(&self, value: ArrayView1<f64>, before: ArrayView1<f64>, after: ArrayView1<f64>) -> f64 {
-        let mut sum = 0.0;
-        for i in 0..value.len() {
-            let scale = self.absolute + self.relative * before[i].abs().max(after[i].abs());
-            sum += (value[i] / scale).powi(2);
-        }
-        (sum / value.len().max(1) as f64).sqrt()
-    }
-}
-
-/// A first step for each trajectory from the sizes of the state, its velocity and its acceleration
-/// (Hairer, Norsett, Wanner, Solving ODEs I, II.4).
-fn first_steps(
-    field: &dyn VelocityField,
-    tableau: &Tableau,
-    runs: &mut [Run],
-    control: &Control,
-) -> Result<()> {
-    let span = control.to - control.from;
-    let mut rows = Vec::with_capacity(runs.len());
-    let mut guesses = Vec::with_capacity(runs.len());
-    for run in runs.iter() {
-        let size = control.norm(run.state.view(), run.state.view(), run.state.view());
-        let speed = control.norm(run.velocity.view(), run.state.view(), run.state.view());
-        let guess = if size < 1e-5 || speed < 1e-5 { 1e-6 } else { 0.01 * size / speed };
-        let guess = guess.min(span.abs());
-        rows.push((
-            run.example,
-            run.time + guess * span.signum(),
-            &run.state + &(guess * span.signum() * &run.velocity),
-        ));
-        guesses.push((guess, speed));
-    }
-    let velocity = evaluate(field, &rows)?;
-    for ((run, (guess, speed)), row) in runs.iter_mut().zip(guesses).zip(velocity.rows()) {
-        run.evaluations += 1;
-        let change = &row - &run.velocity;
-        let bend = control.norm(change.view(), run.state.view(), run.state.view()) / guess;
-        let largest = speed.max(bend);
-        let step = if largest <= 1e-15 {
-            (guess * 1e-3).max(1e-6)
-        } else {
-            (0.01 / largest).powf(1.0 / (tableau.embedded_order + 1) as f64)
-        };
-        run.step = step.min(100.0 * guess).min(span.abs()) * span.signum();
-    }
-    Ok(())
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::FieldFn;
-    use ndarray::array;
-
-    /// x' = x cos(pi t) pi on a 2-vector, x(t) = x0 exp(sin(pi t)), and a rotation: curved and smooth.
-    fn problem() -> impl VelocityField {
-        FieldFn::new(&[2], |x, t| array![x[1] + 0.3 * t.sin(), -x[0] * (1.0 + 0.5 * t)])
-    }
-
-    #[test]
-    fn observed_order_is_the_declared_order_forward_and_backward() {
-        for (from, to) in [(0.0, 1.0), (1.0, 0.0)] {
-            let start = array![[1.0, 0.4]];
-            let truth = solve(&problem(), start.view(), from, to, &Solver::adaptive(1e-13)).unwrap();
-            let end = if to > from { 1.0 } else { 0.0 };
-            for method in Scheme::ALL {
-                let error = |steps| {
-                    let solved =
-                        solve(&problem(), start.view(), from, to, &Solver::fixed(method, steps)).unwrap();
-                    let gap = solved[0].at(end) - truth[0].at(end);
-                    gap.dot(&gap).sqrt()
-                };
-                let slope = (error(16) / error(32)).log2();
-                let order = method.tableau().order as f64;
-                assert!((slope - order).abs() < 0.35, "{method:?}: slope {slope}, order {order}");
-            }
-        }
-    }
-
-    #[test]
-    fn dense_output_of_dormand_prince_has_order_four_and_its_derivative_fits() {
-        let start = array![[1.0, 0.4]];
-        let truth =
-            solve(&problem(), start.view(), 0.0, 1.0, &Solver::fixed(Scheme::DormandPrince, 400)).unwrap();
-        let error = |steps: usize| {
-            let solved =
-                solve(&problem(), start.view(), 0.0, 1.0, &Solver::fixed(Scheme::DormandPrince, steps))
-                    .unwrap();
-            (1..200)
-                .map(|i| {
-                    let t = f64::from(i) / 200.0;
-                    let gap = solved[0].at(t) - truth[0].at(t);
-                    gap.dot(&gap).sqrt()
-                })
-                .fold(0.0, f64::max)
-        };
-        // Local error theta^5: the interpolant loses one order against the step, and gains none.
-        let slope = (error(4) / error(8)).log2();
-        assert!(slope > 4.4, "slope {slope}");
-        let t = 0.3371;
-        let difference = (truth[0].at(t + 1e-5) - truth[0].at(t - 1e-5)) / 2e-5;
-        let derivative = truth[0].derivative(t);
-        assert!((&difference - &derivative).iter().all(|e| e.abs() < 1e-8));
-        let velocity = problem().velocity(stack_rows(&[truth[0].at(t)]).view(), &[t]).unwrap();
-        assert!((&velocity.row(0) - &derivative).iter().all(|e| e.abs() < 1e-7));
-    }
-
-    #[test]
-    fn a_trajectory_does_not_depend_on_its_batch() {
-        // The middle one is slow and hard, the others easy.
-        let field =
-            FieldFn::new(&[1], |x, t| array![(x[0] * x[0] * 9.0 * (12.0 * t).sin()).sin() * (1.0 + x[0])]);
-        let starts = array![[0.1], [2.5], [-0.7]];
-        let together = solve(&field, starts.view(), 1.0, 0.0, &Solver::adaptive(1e-8)).unwrap();
-        for i in 0..3 {
-            let alone =
-                solve(&field, starts.slice(ndarray::s![i..i + 1, ..]), 1.0, 0.0, &Solver::adaptive(1e-8));
-            assert_eq!(alone.unwrap()[0], together[i], "trajectory {i}");
-        }
-        assert_ne!(together[0].times.len(), together[1].times.len());
-    }
-
-    #[test]
-    fn adaptive_error_follows_the_tolerance() {
-        let start = array![[1.0, 0.4]];
-        let truth = solve(&problem(), start.view(), 0.0, 1.0, &Solver::adaptive(1e-13)).unwrap();
-        for tolerance in [1e-4, 1e-6, 1e-8] {
-            let solved = solve(&problem(), start.view(), 0.0, 1.0, &Solver::adaptive(tolerance)).unwrap();
-            let gap = solved[0].end() - truth[0].end();
-            assert!(gap.dot(&gap).sqrt() < 20.0 * tolerance, "tolerance {tolerance}");
-        }
-    }
-
-    #[test]
-    fn a_field_that_blows_up_is_a_step_size_underflow_with_its_place() {
-        // x' = x^2 from x(0) = 1.25 has a pole at t = 0.8.
-        let field = FieldFn::new(&[1], |x, _| array![x[0] * x[0]]);
-        let starts = array![[0.1], [1.25]];
-        match solve(&field, starts.view(), 0.0, 1.0, &Solver::adaptive(1e-6)) {
-            Err(Error::StepUnderflow { example: 1, time, .. }) => {
-                assert!((time - 0.8).abs() < 1e-6, "{time}")
-            }
-            other => panic!("{other:?}"),
-        }
-    }
-
-    #[test]
-    fn what_cannot_be_solved_is_refused_with_its_reason() {
-        let nan = FieldFn::new(&[2], |x, t| array![x[0], if t > 0.5 && x[1] > 1.0 { f64::NAN } else { 0.0 }]);
-        let starts = array![[0.0, 0.0], [1.0, 2.0]];
-        let error = solve(&nan, starts.view(), 0.0, 1.0, &Solver::fixed(Scheme::Rk4, 10)).unwrap_err();
-        match error {
-            Error::NonFinite { what: "velocity", example: 1, time, ref place, .. } => {
-                assert!(time > 0.5 && time < 0.7);
-                assert_eq!(place, "feature 1");
-            }
-            other => panic!("{other:?}"),
-        }
-        let fine = FieldFn::new(&[2], |x, _| x.to_owned());
-        let refused =
-            |solver: Solver| solve(&fine, starts.view(), 0.0, 1.0, &solver).unwrap_err().to_string();
-        assert!(refused(Solver::fixed(Scheme::Euler, 0)).contains("at least one step"));
-        assert!(refused(Solver::adaptive(0.0)).contains("positive"));
-        assert!(refused(Solver { scheme: Scheme::Rk4, ..Solver::adaptive(1e-3) }).contains("rk4"));
-        let wrong = solve(&fine, array![[1.0, 2.0, 3.0]].view(), 0.0, 1.0, &Solver::default()).unwrap_err();
-        assert!(wrong.to_string().contains("[1, 2]"), "{wrong}");
-    }
-}
+mod tests;

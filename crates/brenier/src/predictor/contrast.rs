@@ -36,7 +36,7 @@ pub(super) fn check_class(outputs: Option<usize>, class: usize) -> Result<()> {
     match outputs {
         Some(1) => Err(Error::Predictor {
             reason: "it has one score, and a contrast takes the difference of two".to_string(),
-            remedy: "explain the score itself",
+            remedy: "explain the score itself".into(),
         }),
         Some(outputs) if class >= outputs => Err(Error::Target { target: class, outputs, row: 0 }),
         _ => Ok(()),

@@ -91,6 +91,7 @@ impl ModelFile {
             "preprocessing": config.preprocessing,
             "final activation": if config.keep_final_activation { "kept" } else { "cut" },
             "contrast": contrast,
+            "inputs": config.packing.as_ref().map(|packing| format!("{packing:?}")),
         });
         fingerprint(parts.to_string().as_bytes())
     }

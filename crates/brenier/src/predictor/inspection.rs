@@ -3,11 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use onnx_grad::{Cost, Graph, Model, Obstacle, ValueInfo, lower, obstacles};
+use onnx_grad::shapes::Facts;
+use onnx_grad::{Cost, Dim, Graph, Model, Obstacle, ValueInfo, lower, obstacles};
 use serde::Serialize;
 
 use super::logits::cut_final_activation;
-use crate::error::Result;
+use super::split::{Embedding, embeddings};
+use super::values::choose_output;
+use crate::error::{Notice, Result};
 
 /// A value of a model's interface.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -50,21 +53,33 @@ pub struct Inspection {
     pub activation_bytes_per_input: u64,
     /// How often each operator occurs.
     pub operators: BTreeMap<String, usize>,
-    /// Whether the first output has a gradient with respect to the first float input.
+    /// The output that `differentiable` is about: the one that explanations take.
+    pub explained: Option<String>,
+    /// Whether that output has a gradient with respect to the first float input, or to the embedding of ids where no
+    /// input is of floats.
     pub differentiable: bool,
     /// Nodes that gradients do not get through.
     pub blocked: Vec<BlockedNode>,
     /// Why there is no gradient, where the reason is not a single node.
     pub problem: Option<String>,
     /// What else the user should know.
-    pub notices: Vec<String>,
+    pub notices: Vec<Notice>,
     /// The file's own key-value pairs.
     pub metadata: BTreeMap<String, String>,
 }
 
 impl Inspection {
-    /// Looks at a model. Only a graph that contradicts itself is an error.
+    /// Looks at a model as explanations of its first output of floats take it. Only a graph that contradicts itself is an
+    /// error.
     pub fn of(model: &Model) -> Result<Inspection> {
+        Inspection::of_output(model, None)
+    }
+
+    /// Looks at a model as explanations of this output take it; where none is named, of its first output of floats.
+    ///
+    /// # Errors
+    /// A graph that contradicts itself, and an output that it does not have.
+    pub fn of_output(model: &Model, output: Option<&str>) -> Result<Inspection> {
         let graph = &model.graph;
         let mut operators = BTreeMap::new();
         for node in &graph.nodes {
@@ -74,7 +89,9 @@ impl Inspection {
         let cost = Cost::of(graph)?;
         let mut notices = Vec::new();
         if cost.unknown_nodes > 0 {
-            notices.push(format!("the cost of {} nodes is not known and not counted", cost.unknown_nodes));
+            notices.push(
+                format!("the cost of {} nodes is not known and not counted", cost.unknown_nodes).into(),
+            );
         }
         let mut inspection = Inspection {
             opset: model.opset,
@@ -85,23 +102,65 @@ impl Inspection {
             flops_per_input: cost.flops,
             activation_bytes_per_input: cost.activation_bytes,
             operators,
+            explained: None,
             differentiable: false,
             blocked: Vec::new(),
             problem: None,
             notices,
             metadata: model.metadata.clone(),
         };
-        inspection.differentiate(graph);
+        if !model.words.left_out.is_empty() {
+            let names = model.words.left_out.join(", ");
+            inspection.notices.push(format!("outputs that are no numbers are left out: {names}").into());
+        }
+        let chosen = match output {
+            Some(_) => Some(choose_output(&graph.outputs, &[], output)?),
+            // Where no output is of floats, the first says why there is no gradient.
+            None => choose_output(&graph.outputs, &[], None).ok().or(Some(0)),
+        };
+        inspection.differentiate(graph, chosen.and_then(|place| graph.outputs.get(place)));
         Ok(inspection)
     }
 
-    fn differentiate(&mut self, graph: &Graph) {
-        let input = graph.inputs.iter().find(|i| i.dtype.is_float());
-        let (Some(input), Some(output)) = (input, graph.outputs.first()) else {
-            self.problem = Some("the model has no float input, or no output".to_string());
+    /// The inner values that can be explained by their names: of floats, with an axis for examples.
+    ///
+    /// # Errors
+    /// As [`Inspection::of`].
+    pub fn values(model: &Model) -> Result<Vec<InterfaceValue>> {
+        let facts = Facts::of(&model.graph)?;
+        let batch = |dim: &Dim| dim.known().is_none();
+        let names = model.graph.nodes.iter().flat_map(|node| node.wanted_outputs());
+        let found = names.filter(|name| model.graph.output(name).is_none()).filter_map(|name| {
+            let fact = facts.get(name);
+            let shape = fact.shape.clone().filter(|shape| shape.len() > 1 && batch(&shape[0]));
+            let (shape, dtype) = (shape?, fact.dtype.filter(|dtype| dtype.is_float())?);
+            Some(interface(&ValueInfo { name: name.to_string(), dtype, shape: Some(shape) }))
+        });
+        Ok(found.collect())
+    }
+
+    fn differentiate(&mut self, graph: &Graph, output: Option<&ValueInfo>) {
+        self.explained = output.map(|output| output.name.clone());
+        let tables = embeddings(graph);
+        for Embedding { ids, value, entries, width } in &tables {
+            let what = format!(
+                "'{ids}' chooses from {entries} vectors of {width} numbers, and is explained at '{value}'"
+            );
+            self.notices.push(what.into());
+        }
+        let input = graph.inputs.iter().find(|i| i.dtype.is_float()).map(|input| input.name.as_str());
+        let longest = tables.iter().max_by_key(|table| table.entries).map(|table| table.value.as_str());
+        let (Some(input), Some(output)) = (input.or(longest), output) else {
+            self.problem =
+                Some("the model has no float input and no embedding of ids, or no output".to_string());
             return;
         };
-        let (input, output) = (input.name.as_str(), output.name.as_str());
+        let output = output.name.as_str();
+        // A label beside the scores is nobody's obstacle.
+        let mut graph = graph.clone();
+        graph.outputs.retain(|other| other.name == output);
+        graph.prune();
+        let graph = &graph;
         match obstacles(graph, &[output], &[input]) {
             Err(error) => self.problem = Some(error.to_string()),
             Ok(found) => {

@@ -12,7 +12,7 @@ use onnx_grad::{DType, Dim, GradOptions, Graph, Model, ValueInfo, grad_with, see
 
 use super::onnx::{PredictorConfig, SCORES, floats, matrix, one_hot};
 use crate::engine::{Engine, Tensor, Weights, Workers};
-use crate::error::{Error, Result, expect_shape};
+use crate::error::{Error, Remedy, Result, expect_shape};
 
 /// A model that also gives the values of a layer and the gradient there.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ impl LayerPredictor {
         let (Some(shape), Some(outputs), Some(at)) = (shape, outputs, at) else {
             return Err(Error::Predictor {
                 reason: format!("the values of layer '{layer}' are not maps [channels, height, width]"),
-                remedy: "choose a convolution, or a node that follows one, with --layer",
+                remedy: Remedy::ChooseLayer,
             });
         };
         let dtype = graph.inputs[0].dtype;
@@ -113,7 +113,7 @@ fn find(graph: &Graph, name: Option<&str>) -> Result<String> {
     Err(match (name, known.is_empty()) {
         (_, true) => Error::Predictor {
             reason: "it has no convolution, so it has no maps to look at".to_string(),
-            remedy: "use a method that needs none, such as 'ig' or 'smoothgrad'",
+            remedy: "use a method that needs none, such as 'ig' or 'smoothgrad'".into(),
         },
         (name, false) => Error::Predictor {
             reason: format!(
@@ -121,7 +121,7 @@ fn find(graph: &Graph, name: Option<&str>) -> Result<String> {
                 name.unwrap_or(""),
                 known.join(", ")
             ),
-            remedy: "name one of them, or another node by its name or output",
+            remedy: "name one of them, or another node by its name or output".into(),
         },
     })
 }

@@ -13,18 +13,21 @@ use std::path::Path;
 
 use ndarray::{Array1, Array2, ArrayD, ArrayView2, ArrayViewD, Ix2};
 use onnx_grad::{
-    BackwardRules, Builder, DType, Dim, GradOptions, Graph, Model, Node, TensorData, ValueInfo, coverage,
-    grad_with, lower, seed_name,
+    BackwardRules, Builder, CLASSICAL_DOMAIN, DType, Dim, GradOptions, Graph, Model, Node, TensorData,
+    ValueInfo, coverage, grad_with, lower, seed_name,
 };
 
 use super::contrast::contrasted;
+use super::ending::put_right;
 use super::layer::LayerPredictor;
 use super::logits::cut_final_activation;
+use super::pack::{Packing, pack};
 use super::pairs::PairPredictor;
 use super::preprocessing::Preprocessing;
 use super::values::ValuePredictor;
 use crate::engine::{Engine, EngineConfig, Tensor, TensorView, Weights, Workers, check};
-use crate::error::{Error, Result};
+use crate::error::{Error, Notice, Remedy, Result};
+use crate::packed::PackedInputs;
 use crate::score::Score;
 
 /// The name of the scores in the graphs made here.
@@ -43,6 +46,8 @@ pub struct PredictorConfig {
     pub preprocessing: Preprocessing,
     /// Explain probabilities as they are, instead of the logits before a final `Softmax` or `Sigmoid`.
     pub keep_final_activation: bool,
+    /// What becomes of several inputs, or of values inside the model; the model has one input where not given.
+    pub packing: Option<Packing>,
     /// What replaces the derivative of some operators; nothing by default.
     pub rules: BackwardRules,
 }
@@ -75,20 +80,24 @@ impl OnnxPredictor {
     /// Takes a model that is in memory already.
     pub fn new(model: &Model, config: &PredictorConfig) -> Result<OnnxPredictor> {
         let mut notices = Vec::new();
-        let graph = prepare(model, config, &mut notices)?;
-        OnnxPredictor::of(Model { graph, ..model.clone() }, config.clone(), notices)
+        let Prepared { graph, packed } = prepare(model, config, &mut notices)?;
+        OnnxPredictor::of((Model { graph, ..model.clone() }, packed), config.clone(), notices)
     }
 
     /// From a model that is one input and the scores already.
-    fn of(model: Model, config: PredictorConfig, notices: Vec<String>) -> Result<OnnxPredictor> {
+    fn of(
+        (model, packed): (Model, Option<PackedInputs>),
+        config: PredictorConfig,
+        notices: Vec<Notice>,
+    ) -> Result<OnnxPredictor> {
         let output = &model.graph.outputs[0];
         if output.shape.as_ref().and_then(|shape| shape.get(1)).and_then(Dim::known).is_none() {
             return Err(Error::Predictor {
                 reason: format!("the size of output '{}' is not known", output.name),
-                remedy: "export the model with fixed sizes for all axes but the batch",
+                remedy: "export the model with fixed sizes for all axes but the batch".into(),
             });
         }
-        let values = ValuePredictor::prepared(&model, &config, notices)?;
+        let values = ValuePredictor::prepared(&model, &config, notices)?.with_inputs(packed);
         let engine = values.engine();
         let options =
             GradOptions { rules: config.rules.clone(), ..engine.plan(Weights::Constants).gradient() };
@@ -99,7 +108,7 @@ impl OnnxPredictor {
         // Other rules are for a model that was checked when it was loaded with none.
         if !predictor.config.engine.unchecked && predictor.config.rules.name().is_empty() {
             let notice = predictor.check()?;
-            predictor.values.notify(notice);
+            predictor.values.notify(notice.map(Into::into));
         }
         Ok(predictor)
     }
@@ -126,6 +135,10 @@ impl OnnxPredictor {
         Ok(verdict.notice(self.engine().name()))
     }
 
+    fn packed(&self) -> Option<PackedInputs> {
+        self.inputs().cloned()
+    }
+
     /// The same model for its values only.
     pub fn values_only(&self) -> &ValuePredictor {
         &self.values
@@ -137,7 +150,7 @@ impl OnnxPredictor {
     /// If the rules have none for a node that they must not take the derivative of.
     pub fn with_rules(&self, rules: BackwardRules) -> Result<OnnxPredictor> {
         let config = PredictorConfig { rules, ..self.config.clone() };
-        OnnxPredictor::of(self.model.clone(), config, self.notices().to_vec())
+        OnnxPredictor::of((self.model.clone(), self.packed()), config, self.notices().to_vec())
     }
 
     /// The same model with every score minus that of one class: why this and not that.
@@ -147,7 +160,7 @@ impl OnnxPredictor {
     pub fn with_contrast(&self, class: usize) -> Result<OnnxPredictor> {
         let graph = contrasted(&self.model.graph, class)?;
         let model = Model { graph, ..self.model.clone() };
-        OnnxPredictor::of(model, self.config.clone(), self.notices().to_vec())
+        OnnxPredictor::of((model, self.packed()), self.config.clone(), self.notices().to_vec())
     }
 
     /// The same model seen at two points at once.
@@ -170,7 +183,7 @@ impl OnnxPredictor {
         // The nodes are those that were checked already.
         let mut config = self.config.clone();
         config.engine.unchecked = true;
-        OnnxPredictor::of(model, config, self.notices().to_vec())
+        OnnxPredictor::of((model, self.packed()), config, self.notices().to_vec())
     }
 
     /// The same model seen at one of its layers: a node or value by name, or the last convolution.
@@ -197,7 +210,7 @@ impl OnnxPredictor {
     }
 
     /// What the user should know, such as a softmax that was cut off.
-    pub fn notices(&self) -> &[String] {
+    pub fn notices(&self) -> &[Notice] {
         self.values.notices()
     }
 
@@ -238,6 +251,10 @@ impl Score for OnnxPredictor {
         self.values.shape()
     }
 
+    fn inputs(&self) -> Option<&PackedInputs> {
+        self.values.inputs()
+    }
+
     fn values(&self, x: ArrayView2<f64>, targets: &[usize]) -> Result<Array1<f64>> {
         self.values.values(x, targets)
     }
@@ -254,29 +271,52 @@ impl Score for OnnxPredictor {
     }
 }
 
+/// A graph from one input to scores, and what its features are where it had several inputs.
+pub(super) struct Prepared {
+    pub(super) graph: Graph,
+    pub(super) packed: Option<PackedInputs>,
+}
+
 /// The graph from the one input to scores `[N, C]`, lowered, in float32 or float64.
-pub(super) fn prepare(model: &Model, config: &PredictorConfig, notices: &mut Vec<String>) -> Result<Graph> {
-    let refuse = |reason: String, remedy| Error::Predictor { reason, remedy };
+pub(super) fn prepare(
+    model: &Model,
+    config: &PredictorConfig,
+    notices: &mut Vec<Notice>,
+) -> Result<Prepared> {
+    let refuse = |reason: String, remedy: Remedy| Error::Predictor { reason, remedy };
     let mut graph = model.graph.with_floats(DType::F16, DType::F32);
     let output = match &config.output {
         Some(name) => name.clone(),
-        None => graph.outputs.first().map(|o| o.name.clone()).unwrap_or_default(),
+        // A label is never meant: the first output of floats is.
+        None => explained_output(&graph).map(|o| o.name.clone()).unwrap_or_default(),
     };
     if graph.output(&output).is_none() {
         let known: Vec<&str> = graph.outputs.iter().map(|o| o.name.as_str()).collect();
         let reason = format!("the model has no output '{output}'; it has {}", known.join(", "));
-        return Err(refuse(reason, "name one of them"));
+        return Err(refuse(reason, "name one of them".into()));
     }
     graph.outputs.retain(|o| o.name == output);
     graph.prune();
+    let mut packed = None;
+    if let Some(packing) = &config.packing {
+        if !config.preprocessing.is_identity() {
+            return Err(refuse(
+                "inputs are given by name, and preprocessing is for a model with one".to_string(),
+                "give inputs as the model takes them".into(),
+            ));
+        }
+        let (one, inputs) = pack(graph, packing, notices)?;
+        (graph, packed) = (one, Some(inputs));
+    }
+    notices.extend(put_right(&mut graph, &output, config.keep_final_activation).map(Notice::from));
     if graph.inputs.len() != 1 {
         let known: Vec<&str> = graph.inputs.iter().map(|i| i.name.as_str()).collect();
         let reason = format!("the model has {} inputs ({})", known.len(), known.join(", "));
-        return Err(refuse(reason, "a model to explain takes one input: export it with the others fixed"));
+        return Err(refuse(reason, Remedy::GiveInputsByName));
     }
     if !graph.inputs[0].dtype.is_float() {
         let reason = format!("input '{}' is {}", graph.inputs[0].name, graph.inputs[0].dtype);
-        return Err(refuse(reason, "gradients need a float input: export the model from its embeddings on"));
+        return Err(refuse(reason, Remedy::GiveIdsByName));
     }
     let given = config.input_shape.as_deref();
     if config.preprocessing.is_identity() {
@@ -285,13 +325,26 @@ pub(super) fn prepare(model: &Model, config: &PredictorConfig, notices: &mut Vec
         let (user, own) = config.preprocessing.shapes(&graph.inputs[0], given)?;
         fix_sizes(&mut graph, Some(&own))?;
         graph = config.preprocessing.before(graph, &user)?;
-        notices.push(format!("inputs are {} on their way into the model", config.preprocessing.words()));
+        let what = format!("inputs are {} on their way into the model", config.preprocessing.words());
+        notices.push(what.into());
     }
     let mut graph = lower(&graph, &[])?;
+    // What lowering leaves of classical machine learning has no gradient, and only one engine runs it.
+    if let Some(node) = graph.nodes.iter().find(|node| node.domain == CLASSICAL_DOMAIN) {
+        return Err(refuse(
+            format!("node {} has no gradient", node.label()),
+            Remedy::NoGradientsInOnnxRuntime,
+        ));
+    }
     if !config.keep_final_activation {
         notices.extend(cut_final_activation(&mut graph, &output));
     }
-    flatten_scores(graph)
+    Ok(Prepared { graph: flatten_scores(graph)?, packed })
+}
+
+/// The output that is explained where none is named: the first of floats.
+pub(super) fn explained_output(graph: &Graph) -> Option<&ValueInfo> {
+    graph.outputs.iter().find(|output| output.dtype.is_float()).or(graph.outputs.first())
 }
 
 /// Replaces open sizes of the input by what the user says.
@@ -311,7 +364,7 @@ fn fix_sizes(graph: &mut Graph, given: Option<&[usize]>) -> Result<()> {
                 input.name,
                 declared.join(", ")
             ),
-            remedy: "give the shape of one input without the batch",
+            remedy: "give the shape of one input without the batch".into(),
         });
     }
     input.shape = Some(fixed);
@@ -325,7 +378,7 @@ pub(super) fn row_shape(graph: &Graph) -> Result<Vec<usize>> {
     let input = &graph.inputs[0];
     let open = || Error::Predictor {
         reason: format!("the sizes of input '{}' are open", input.name),
-        remedy: "give them with --input-shape, such as --input-shape 3,224,224",
+        remedy: Remedy::InputShapeOfImage,
     };
     let shape = input.shape.as_ref().filter(|s| !s.is_empty()).ok_or_else(open)?;
     shape[1..].iter().map(|d| d.known().and_then(|n| usize::try_from(n).ok()).ok_or_else(open)).collect()
@@ -361,7 +414,7 @@ fn flatten_scores(graph: Graph) -> Result<Graph> {
                     "explain an output of shape [batch, scores]",
                 ),
             };
-            return Err(Error::Predictor { reason, remedy });
+            return Err(Error::Predictor { reason, remedy: remedy.into() });
         }
     };
     builder.output(SCORES, &scores);
@@ -386,7 +439,7 @@ pub(super) fn floats(tensor: Option<Tensor>) -> Result<ArrayD<f64>> {
         Some(Tensor::F64(array)) => Ok(array),
         _ => Err(Error::Predictor {
             reason: "the engine returned no floats".to_string(),
-            remedy: "try the other engine",
+            remedy: "try the other engine".into(),
         }),
     }
 }

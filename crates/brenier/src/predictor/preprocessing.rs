@@ -14,7 +14,7 @@ use onnx_grad::{Builder, DType, Dim, Graph, TensorData, Value, ValueInfo};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::resampling::resampling;
-use crate::error::{Error, Result};
+use crate::error::{Error, Remedy, Result};
 
 /// Names of the nodes that prepare an input start with this.
 pub(crate) const PREPARATION: &str = "brenier/preprocessing/";
@@ -282,15 +282,12 @@ impl Preprocessing {
     }
 }
 
-fn refused(reason: String, remedy: &'static str) -> Error {
-    Error::Predictor { reason, remedy }
+fn refused(reason: String, remedy: impl Into<Remedy>) -> Error {
+    Error::Predictor { reason, remedy: remedy.into() }
 }
 
 fn open_sizes(input: &ValueInfo) -> Error {
-    refused(
-        format!("the sizes of input '{}' are open", input.name),
-        "give the shape of one input with --input-shape, such as --input-shape 3,224,224",
-    )
+    refused(format!("the sizes of input '{}' are open", input.name), Remedy::InputShapeOfImage)
 }
 
 /// A number, or a text such as `1/255`.

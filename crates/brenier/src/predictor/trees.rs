@@ -5,7 +5,7 @@ use ndarray::{Array1, Array2, ArrayView2, Axis};
 use onnx_grad::{Model, WeightGradient};
 
 use crate::engine::{Engine, Plan, Program, Weights};
-use crate::error::{Error, Result};
+use crate::error::{EngineError, Error, Remedy, Result};
 use crate::score::Trees;
 
 /// An ensemble, with what of it is explained.
@@ -70,7 +70,7 @@ impl Trees for TreeModel {
             return Err(Error::Method {
                 method: "tree-shap".to_string(),
                 reason: format!("{} of trees is no sum over them", self.ensemble.link().name()),
-                remedy: "leave out --keep-softmax, or use shapley-values or kernel-shap",
+                remedy: Remedy::CutFinalActivation,
             });
         }
         let (rows, other) = (flat(x), background.map(flat));
@@ -121,7 +121,7 @@ fn matrix(rows: usize, columns: usize, values: Vec<f64>) -> Result<Array2<f64>> 
 /// What trees say, as the library says it.
 pub(super) fn refused(error: brenier_trees::Error) -> Error {
     let remedy = "trees are read from XGBoost's JSON and UBJSON, LightGBM's text and ONNX (docs/trees.md)";
-    Error::Predictor { reason: error.to_string(), remedy }
+    Error::Predictor { reason: error.to_string(), remedy: remedy.into() }
 }
 
 /// What runs trees, by name: it runs no graphs.
@@ -149,11 +149,11 @@ impl Engine for TreeEngine {
     }
 
     fn load_many(&self, _model: &Model, _count: usize) -> Result<Vec<Box<dyn Program>>> {
-        Err(Error::EngineLoad {
+        Err(Error::Engine(EngineError::Load {
             engine: self.name(),
             node: None,
             reason: "it runs tree ensembles, and this is a graph".to_string(),
-            remedy: "use another engine",
-        })
+            remedy: "use another engine".into(),
+        }))
     }
 }

@@ -3,8 +3,8 @@
 //! Methods that leave parts of an input out ask for scores and never for a gradient. So the model may have
 //! operators without one, and even operators that only the engine knows, such as the tree ensembles, scalers and
 //! encoders of scikit-learn (domain `ai.onnx.ml`). A file of ONNX's own operators is prepared as for gradients, so
-//! that every method explains the same scores, logits instead of probabilities included. A file with other
-//! operators is handed to ONNX Runtime as it is, byte for byte, and its scores are the first output of floats:
+//! that every method explains the same scores, logits instead of probabilities included; so is a pipeline whose operators can
+//! be spelled out in these. A file with other operators is handed to ONNX Runtime as it is, byte for byte, and its scores are the first output of floats:
 //! a classifier's probabilities, not its label.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,15 +12,16 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ndarray::{Array1, Array2, ArrayD, ArrayView1, ArrayView2, ArrayViewD, Axis, IxDyn};
-use onnx_grad::{DType, Dim, Model, ValueInfo, operators};
+use onnx_grad::{DType, Dim, Model, ValueInfo, operators, without_maps};
 
 use super::contrast::check_class;
 use super::file::ModelFile;
-use super::onnx::{PredictorConfig, floats, prepare, row_shape};
+use super::onnx::{PredictorConfig, Prepared, floats, prepare, row_shape};
 use super::tree_file::{self, TreeFile};
 use super::trees::{TREES, TreeModel};
 use crate::engine::{AsItIs, Engine, EngineKind, Tensor, TensorView, Workers, check};
-use crate::error::{Error, Result};
+use crate::error::{Error, Notice, Remedy, Result};
+use crate::packed::PackedInputs;
 use crate::ranking::highest;
 use crate::score::{Score, Trees};
 
@@ -50,11 +51,13 @@ pub struct ValuePredictor {
     input: ValueInfo,
     shape: Vec<usize>,
     outputs: usize,
-    notices: Vec<String>,
+    notices: Vec<Notice>,
     metadata: BTreeMap<String, String>,
     runner: Runner,
     /// The class whose score is taken from all.
     contrast: Option<usize>,
+    /// Which features are which input, where the model has several.
+    packed: Option<PackedInputs>,
 }
 
 /// Who computes the scores.
@@ -103,21 +106,21 @@ impl ValuePredictor {
         if !config.preprocessing.is_identity() {
             return Err(Error::Predictor {
                 reason: "preprocessing cannot be folded into trees".to_string(),
-                remedy: "preprocess the data: thresholds are in the units of the training data",
+                remedy: "preprocess the data: thresholds are in the units of the training data".into(),
             });
         }
         let TreeFile { ensemble, input, metadata, activation } = found;
         let (shape, outputs) = (vec![ensemble.features()], ensemble.outputs());
         let mut notices = Vec::new();
         if let (Some(activation), false) = (activation, config.keep_final_activation) {
-            notices.push(format!(
-                "the model ends in {activation}: what comes before it is explained; --keep-softmax explains its output"
-            ));
+            let what = format!("the model ends in {activation}, and what comes before it is explained");
+            notices.push(Notice::with(what, Remedy::KeepFinalActivation));
         }
         let trees = TreeModel::new(ensemble, config.keep_final_activation);
         let input = ValueInfo::new(input, DType::F64, &[Dim::symbol("N"), Dim::Known(shape[0] as i64)]);
         let runner = Runner::Trees(Box::new(trees));
-        Ok(Some(ValuePredictor { input, shape, outputs, notices, metadata, runner, contrast: None }))
+        let (contrast, packed) = (None, None);
+        Ok(Some(ValuePredictor { input, shape, outputs, notices, metadata, runner, contrast, packed }))
     }
 
     /// Takes a file that was read already.
@@ -146,28 +149,36 @@ impl ValuePredictor {
             return Ok(trees);
         }
         let used = operators(file.to_vec())?;
-        match used.iter().find(|op| op.contains("::") && !op.starts_with("com.microsoft::")) {
-            None => ValuePredictor::new(&model()?, config),
-            Some(foreign) if config.engine.kind != EngineKind::Ort => Err(Error::Predictor {
+        let foreign = used.iter().find(|op| op.contains("::") && !op.starts_with("com.microsoft::"));
+        let Some(foreign) = foreign else { return ValuePredictor::new(&model()?, config) };
+        // A pipeline whose operators can all be spelled out is a graph like any other.
+        if let Some(model) = model().ok().filter(|model| prepare(model, config, &mut Vec::new()).is_ok()) {
+            return ValuePredictor::new(&model, config);
+        }
+        if config.engine.kind != EngineKind::Ort {
+            return Err(Error::Predictor {
                 reason: format!("only ONNX Runtime has its operator {foreign}"),
-                remedy: "use --engine ort",
-            }),
-            Some(_) => ValuePredictor::as_it_is(file, &used, config),
+                remedy: Remedy::OnnxRuntime,
+            });
+        }
+        match used.contains("ai.onnx.ml::ZipMap") {
+            true => ValuePredictor::as_it_is(&without_maps(file.to_vec())?, &used, config),
+            false => ValuePredictor::as_it_is(file, &used, config),
         }
     }
 
     /// Takes a model that is in memory already.
     pub fn new(model: &Model, config: &PredictorConfig) -> Result<ValuePredictor> {
         let mut notices = Vec::new();
-        let graph = prepare(model, config, &mut notices)?;
+        let Prepared { graph, packed } = prepare(model, config, &mut notices)?;
         let model = Model { graph, ..model.clone() };
-        let mut predictor = ValuePredictor::prepared(&model, config, notices)?;
+        let mut predictor = ValuePredictor::prepared(&model, config, notices)?.with_inputs(packed);
         if !config.engine.unchecked {
             let run = |inputs: &[(&str, TensorView)]| predictor.run(inputs);
             let engine = predictor.engine();
             let verdict = check::verdict(engine, (&model, "values"), || Ok(model.clone()), &run)?;
             let notice = verdict.notice(engine.name());
-            predictor.notify(notice);
+            predictor.notify(notice.map(Into::into));
         }
         Ok(predictor)
     }
@@ -176,7 +187,7 @@ impl ValuePredictor {
     pub(super) fn prepared(
         model: &Model,
         config: &PredictorConfig,
-        notices: Vec<String>,
+        notices: Vec<Notice>,
     ) -> Result<ValuePredictor> {
         let engine = config.engine.build()?;
         let graph = &model.graph;
@@ -186,10 +197,15 @@ impl ValuePredictor {
         let declared = declared.and_then(|n| usize::try_from(n).ok());
         let place = 0;
         let outputs = declared.unwrap_or(0);
-        let metadata = model.metadata.clone();
+        let mut metadata = model.metadata.clone();
+        if !model.words.classes.is_empty() && declared == Some(model.words.classes.len()) {
+            let names = serde_json::to_string(&model.words.classes).unwrap_or_default();
+            metadata.entry("brenier.classes".to_string()).or_insert(names);
+        }
         let contrast = None;
         let runner = Runner::Graph { place, workers, engine };
-        let predictor = ValuePredictor { input, shape, outputs, notices, metadata, runner, contrast };
+        let packed = None;
+        let predictor = ValuePredictor { input, shape, outputs, notices, metadata, runner, contrast, packed };
         if declared.is_some() { Ok(predictor) } else { predictor.with_outputs_counted() }
     }
 
@@ -198,7 +214,7 @@ impl ValuePredictor {
             return Err(Error::Predictor {
                 reason: "preprocessing cannot be folded into operators that only ONNX Runtime has"
                     .to_string(),
-                remedy: "preprocess the data, or export the model with its preprocessing",
+                remedy: "preprocess the data, or export the model with its preprocessing".into(),
             });
         }
         let engine = config.engine.build()?;
@@ -212,15 +228,16 @@ impl ValuePredictor {
             None => 1,
         };
         let shape = known_sizes(&input)?;
-        let notices = vec![format!(
+        let notices = vec![Notice::from(format!(
             "the model is run as it is, and its scores are its output '{}'",
             outputs[place].name
-        )];
+        ))];
         let names = outputs.into_iter().map(|output| output.name).collect();
         let workers = Workers::with_programs(engine.name(), programs, names, rows)?;
         let metadata = BTreeMap::new();
         let runner = Runner::Graph { place, workers, engine };
-        ValuePredictor { input, shape, outputs: 0, notices, metadata, runner, contrast: None }
+        let (outputs, contrast, packed) = (0, None, None);
+        ValuePredictor { input, shape, outputs, notices, metadata, runner, contrast, packed }
             .with_outputs_counted()
     }
 
@@ -229,6 +246,11 @@ impl ValuePredictor {
         let zeros = ArrayD::zeros(IxDyn(&self.batch_shape(1)));
         self.outputs = self.scores(zeros.view())?.ncols();
         Ok(self)
+    }
+
+    /// The same, with what is known of several inputs.
+    pub(super) fn with_inputs(self, packed: Option<PackedInputs>) -> ValuePredictor {
+        ValuePredictor { packed, ..self }
     }
 
     /// The shape of one input, without the batch.
@@ -242,7 +264,7 @@ impl ValuePredictor {
     }
 
     /// What the user should know, such as a softmax that was cut off.
-    pub fn notices(&self) -> &[String] {
+    pub fn notices(&self) -> &[Notice] {
         &self.notices
     }
 
@@ -260,7 +282,7 @@ impl ValuePredictor {
     }
 
     /// Tells the user something more.
-    pub(super) fn notify(&mut self, notice: Option<String>) {
+    pub(super) fn notify(&mut self, notice: Option<Notice>) {
         self.notices.extend(notice);
     }
 
@@ -331,6 +353,10 @@ impl ValuePredictor {
 impl Score for ValuePredictor {
     fn shape(&self) -> &[usize] {
         &self.shape
+    }
+
+    fn inputs(&self) -> Option<&PackedInputs> {
+        self.packed.as_ref()
     }
 
     fn values(&self, x: ArrayView2<f64>, targets: &[usize]) -> Result<Array1<f64>> {
@@ -418,14 +444,15 @@ fn only_input(mut inputs: Vec<ValueInfo>, sizes: Option<&[usize]>) -> Result<Val
     if names.len() != 1 {
         return Err(Error::Predictor {
             reason: format!("the model has {} inputs ({})", names.len(), names.join(", ")),
-            remedy: "a model to explain takes one input: export it with all columns in one table of floats",
+            remedy: "a model to explain takes one input: export it with all columns in one table of floats"
+                .into(),
         });
     }
     let mut input = inputs.remove(0);
     if !input.dtype.is_float() {
         return Err(Error::Predictor {
             reason: format!("input '{}' is {}", input.name, input.dtype),
-            remedy: "export the model with an input of floats",
+            remedy: "export the model with an input of floats".into(),
         });
     }
     if let (Some(sizes), Some(shape)) = (sizes, &mut input.shape) {
@@ -436,7 +463,7 @@ fn only_input(mut inputs: Vec<ValueInfo>, sizes: Option<&[usize]>) -> Result<Val
         if !fits {
             return Err(Error::Predictor {
                 reason: format!("input '{}' has other sizes than {sizes:?}", input.name),
-                remedy: "give the shape of one input without the batch",
+                remedy: "give the shape of one input without the batch".into(),
             });
         }
         *shape = given;
@@ -447,14 +474,18 @@ fn only_input(mut inputs: Vec<ValueInfo>, sizes: Option<&[usize]>) -> Result<Val
 fn known_sizes(input: &ValueInfo) -> Result<Vec<usize>> {
     let open = || Error::Predictor {
         reason: format!("the sizes of input '{}' are open", input.name),
-        remedy: "give them with --input-shape, such as --input-shape 12 for twelve columns",
+        remedy: Remedy::InputShapeOfTable,
     };
     let shape = input.shape.as_ref().filter(|shape| !shape.is_empty()).ok_or_else(open)?;
     shape[1..].iter().map(|d| d.known().and_then(|n| usize::try_from(n).ok()).ok_or_else(open)).collect()
 }
 
 /// The output asked for, or the first of floats.
-fn choose_output(outputs: &[ValueInfo], left_out: &[(String, String)], asked: Option<&str>) -> Result<usize> {
+pub(super) fn choose_output(
+    outputs: &[ValueInfo],
+    left_out: &[(String, String)],
+    asked: Option<&str>,
+) -> Result<usize> {
     let found = outputs.iter().position(|output| match asked {
         Some(name) => output.name == name,
         None => output.dtype.is_float(),
@@ -469,7 +500,8 @@ fn choose_output(outputs: &[ValueInfo], left_out: &[(String, String)], asked: Op
             Err(Error::Predictor {
                 reason: format!("{wanted} is a tensor of floats: {}", all.join(", ")),
                 remedy: "name an output of floats, and export scikit-learn's classifiers with \
-                         options={'zipmap': False}",
+                         options={'zipmap': False}"
+                    .into(),
             })
         }
     }

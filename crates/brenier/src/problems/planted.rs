@@ -93,7 +93,7 @@ impl PlantedImages {
                 name: "the patch and its agreement",
                 value: format!("{} pixels, {}", self.patch, self.agreement),
                 needs: "two patches fit beside each other, and an agreement lies between 0 and 1",
-                hint: "6 pixels and 0.8",
+                hint: "6 pixels and 0.8".into(),
             });
         }
         let pixels = height * width;
@@ -204,7 +204,7 @@ impl PlantedTable {
                 name: "the correlation",
                 value: self.correlation.to_string(),
                 needs: "it lies between -1 and 1",
-                hint: "0.7",
+                hint: "0.7".into(),
             });
         }
         let mut rng = ChaCha8Rng::seed_from_u64(seed);

@@ -145,7 +145,7 @@ impl Tetrominoes {
                 name: "the tetrominoes",
                 value: format!("{rows} rows, weight {}", self.weight),
                 needs: "there are at least two rows, and the weight lies between 0 and 1",
-                hint: "Tetrominoes::of_benchmark has the benchmark's weights",
+                hint: "Tetrominoes::of_benchmark has the benchmark's weights".into(),
             });
         }
         let (mut background, mut signal, mut other) =

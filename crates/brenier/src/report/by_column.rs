@@ -37,7 +37,7 @@ pub fn credit_by_column(columns: &[Column], explanation: &Explanation) -> Vec<Co
 }
 
 /// A number with four digits.
-fn short(number: f64) -> String {
+pub(super) fn short(number: f64) -> String {
     let places = match number.abs() {
         size if size >= 1000.0 || number.fract() == 0.0 => 0,
         size if size >= 10.0 => 2,
@@ -55,6 +55,11 @@ pub(super) struct ByColumn<'a> {
 impl<'a> ByColumn<'a> {
     pub(super) fn new(columns: &'a [Column]) -> Self {
         Self { columns: columns_with_features(columns).collect() }
+    }
+
+    /// The columns, with the features of each.
+    pub(super) fn entries(&self) -> &[(&'a Column, Range<usize>)] {
+        &self.columns
     }
 
     /// The features of all columns.

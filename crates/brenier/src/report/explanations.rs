@@ -11,16 +11,19 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::path::{Path, PathBuf};
 
-use ndarray::{Array1, ArrayD, IxDyn};
+use ndarray::{Array1, Array2, ArrayD, IxDyn};
 
 use super::saved::read;
 use crate::attribute::{Certificate, Explanation};
 use crate::error::{Error, Result};
 use crate::npz::{self, RowReader};
+use crate::packed::PackedInputs;
 use crate::whole_file::{Failure, Packing, make_folder, write_arrays, write_with};
 
 /// The file of arrays.
 pub(crate) const ARRAYS: &str = "explanations.npz";
+/// The file of credit by input.
+const BY_INPUT: &str = "by_input.npz";
 /// The file of certificates.
 pub(crate) const CERTIFICATES: &str = "explanations.jsonl";
 
@@ -79,6 +82,35 @@ fn write_npz(path: &Path, explanations: &[Explanation]) -> Result<()> {
         }
         Ok(())
     })
+}
+
+/// Writes `by_input.npz` beside saved explanations: the credit of each input of the model in its own shape, and of ids that
+/// of each token.
+///
+/// # Errors
+/// If there are no explanations, or the file cannot be written.
+pub fn save_by_input(folder: &Path, inputs: &PackedInputs) -> Result<PathBuf> {
+    let all = ExplanationReader::open(folder)?;
+    let rows = all.left();
+    let mut flat = Vec::with_capacity(rows * inputs.features());
+    for explanation in all {
+        flat.extend(explanation?.values);
+    }
+    let found = vec![flat.len()];
+    let expected = vec![rows, inputs.features()];
+    let values = Array2::from_shape_vec((rows, inputs.features()), flat).map_err(|_| Error::Shape {
+        what: "the explanations of several inputs".to_string(),
+        expected,
+        found,
+    })?;
+    let path = folder.join(BY_INPUT);
+    write_arrays(&path, Packing::Plain, |npz| {
+        for (name, credit) in inputs.by_input(values.view()) {
+            npz.add_array(name, &credit)?;
+        }
+        Ok(())
+    })?;
+    Ok(path)
 }
 
 /// Joins the explanations of several folders into one, in their order.

@@ -20,7 +20,7 @@ pub fn image_grid(images: ArrayView2<f64>, shape: [usize; 3], columns: usize) ->
             name: "the picture",
             value: format!("{channels} channels, {columns} images a line"),
             needs: "images have 1 or 3 channels, and a line at least one image",
-            hint: "8 images a line",
+            hint: "8 images a line".into(),
         });
     }
     let scale = (96 / height.max(width)).clamp(1, 4) as u32;

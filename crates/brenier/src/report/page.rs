@@ -5,6 +5,7 @@
 //! is written so that nothing in it can end its block: a file called `</script>.png` is just a name.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use base64::Engine as _;
@@ -16,13 +17,14 @@ use sha2::{Digest, Sha256};
 use super::by_column::ByColumn;
 use super::heat_map::{credit_scales, shown_range};
 use super::steps::{Steps, steps};
-use crate::attribute::{Certificate, Explanation, Frames};
+use crate::attribute::{Certificate, Explanation, Frames, Reduction};
 use crate::data::Column;
 use crate::error::{Error, Result};
+use crate::packed::PackedInputs;
 use crate::whole_file::write_whole;
 
 const TEMPLATE: &str = include_str!("page/page.html");
-const STYLE: &str = include_str!("page/style.css");
+pub(super) const STYLE: &str = include_str!("page/style.css");
 const SCRIPT: &str = include_str!("page/script.js");
 
 /// All that a report shows.
@@ -42,6 +44,12 @@ pub struct Report {
     /// The columns of a table, as they were coded: credit of a category is shown as one.
     #[serde(default)]
     pub columns: Vec<Column>,
+    /// Which features are which input of the model, where it has several: each is shown in its own way.
+    #[serde(default)]
+    pub inputs: Option<PackedInputs>,
+    /// The words of inputs of ids, by the input's name: those of every example in their order.
+    #[serde(default)]
+    pub tokens: BTreeMap<String, Vec<Vec<String>>>,
     /// The names of the outputs; numbers where there are none.
     pub classes: Vec<String>,
     /// What was explained.
@@ -89,8 +97,12 @@ struct Packed {
 struct PageData<'a> {
     title: &'a str,
     facts: &'a [(String, String)],
-    shape: &'a [usize],
+    shape: Vec<usize>,
+    /// The shape of the inputs, where pictures are smaller.
+    whole: Option<&'a [usize]>,
     features: Vec<String>,
+    inputs: Option<&'a PackedInputs>,
+    tokens: &'a BTreeMap<String, Vec<Vec<String>>>,
     classes: &'a [String],
     examples: Vec<PageExample<'a>>,
     metrics: Option<&'a ReportTable>,
@@ -126,6 +138,8 @@ struct PageFrames {
     sums: Vec<f64>,
     states: Packed,
     credit: Packed,
+    /// Whether stills have half the pixels of the picture each way.
+    half: bool,
 }
 
 impl Report {
@@ -136,6 +150,7 @@ impl Report {
     pub fn html(&self) -> Result<String> {
         let by_column = Some(ByColumn::new(&self.columns))
             .filter(|by| !self.columns.is_empty() && self.shape == [by.features()]);
+        let smaller = Reduction::of_page(&self.shape);
         let mut examples = Vec::with_capacity(self.examples.len());
         for example in &self.examples {
             let Some((first, _)) = example.explanations.first() else { continue };
@@ -143,9 +158,10 @@ impl Report {
             let shown: Vec<Cow<(Explanation, Option<Frames>)>> = example
                 .explanations
                 .iter()
-                .map(|one| match &by_column {
-                    None => Cow::Borrowed(one),
-                    Some(by) => {
+                .map(|one| match (&by_column, &smaller) {
+                    (None, None) => Cow::Borrowed(one),
+                    (None, Some(by)) => Cow::Owned((reduced(&one.0, by), one.1.clone())),
+                    (Some(by), _) => {
                         let frames = one.1.as_ref().map(|frames| by.frames(frames, one.0.input.view()));
                         Cow::Owned((by.explanation(&one.0), frames))
                     }
@@ -167,8 +183,11 @@ impl Report {
         let data = PageData {
             title: &self.title,
             facts: &self.facts,
-            shape: &self.shape,
+            shape: smaller.map_or_else(|| self.shape.clone(), |by| by.shape().to_vec()),
+            whole: smaller.map(|_| self.shape.as_slice()),
             features: by_column.as_ref().map_or_else(|| self.features.clone(), ByColumn::names),
+            inputs: self.inputs.as_ref(),
+            tokens: &self.tokens,
             classes: &self.classes,
             examples,
             metrics: self.metrics.as_ref(),
@@ -208,7 +227,8 @@ fn page_method((explanation, frames): &(Explanation, Option<Frames>), scale: f64
     let errors = explanation.standard_errors.as_ref().map(|e| packed(e.view(), 2)).transpose()?;
     // A picture needs no more than a screen shows; the numbers of a table are read.
     let bytes = if explanation.shape.len() == 3 { 1 } else { 2 };
-    let frames = frames.as_ref().map(|frames| page_frames(frames, bytes)).transpose()?;
+    let frames = frames.as_ref();
+    let frames = frames.map(|frames| page_frames(frames, bytes, explanation.values.len())).transpose()?;
     let compared = explanation.certificate.comparison.is_some();
     let reference = explanation.reference.as_ref().filter(|_| compared);
     Ok(PageMethod {
@@ -221,7 +241,20 @@ fn page_method((explanation, frames): &(Explanation, Option<Frames>), scale: f64
     })
 }
 
-fn page_frames(frames: &Frames, bytes: u8) -> Result<PageFrames> {
+/// An explanation of a large image by blocks of pixels.
+fn reduced(explanation: &Explanation, by: &Reduction) -> Explanation {
+    let errors = explanation.standard_errors.as_ref();
+    Explanation {
+        values: by.sums(explanation.values.view()),
+        shape: by.shape().to_vec(),
+        input: by.means(explanation.input.view()),
+        reference: explanation.reference.as_ref().map(|reference| by.means(reference.view())),
+        standard_errors: errors.map(|errors| by.sums(errors.mapv(|e| e * e).view()).mapv(f64::sqrt)),
+        certificate: explanation.certificate.clone(),
+    }
+}
+
+fn page_frames(frames: &Frames, bytes: u8, features: usize) -> Result<PageFrames> {
     let flat = |array: &ndarray::Array2<f64>| {
         packed(ndarray::Array1::from_iter(array.iter().copied()).view(), bytes)
     };
@@ -231,6 +264,7 @@ fn page_frames(frames: &Frames, bytes: u8) -> Result<PageFrames> {
         sums: frames.sums.to_vec(),
         states: flat(&frames.states)?,
         credit: flat(&frames.credit)?,
+        half: frames.states.ncols() < features,
     })
 }
 
@@ -240,7 +274,7 @@ fn packed(values: ArrayView1<f64>, bytes: u8) -> Result<Packed> {
     Ok(Packed { low, high, bytes, data: STANDARD.encode(data) })
 }
 
-fn escaped(text: &str) -> String {
+pub(super) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 

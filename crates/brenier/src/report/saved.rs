@@ -30,6 +30,8 @@ impl Report {
             // Columns belong to their features.
             columns: if self.features.is_empty() { before.columns } else { self.columns.clone() },
             features: names(&self.features, before.features),
+            inputs: self.inputs.clone().or(before.inputs),
+            tokens: if self.tokens.is_empty() { before.tokens } else { self.tokens.clone() },
             classes: names(&self.classes, before.classes),
             metrics: self.metrics.clone().or(before.metrics),
             parts: names(&self.parts, before.parts),

@@ -12,11 +12,16 @@
 //! with the same bits, because an explanation depends on its input and on its number in the run, never on the part
 //! it was made in.
 
+mod about;
 mod compared;
+mod failure;
 mod folder;
 mod inputs;
+mod join;
+mod merge;
 mod pace;
 mod part;
+mod shard;
 mod targets;
 mod verify;
 mod way;
@@ -25,9 +30,12 @@ use std::ops::ControlFlow;
 use std::ops::Range;
 
 pub use crate::predictor::Outputs;
+pub use failure::Failure;
 pub use folder::{Done, Finished, Folder};
 pub use inputs::Inputs;
+pub use merge::{Merged, merge};
 pub use part::{Part, Provenance};
+pub use shard::Shard;
 pub use targets::Targets;
 pub use verify::{Changed, Difference, Verification, verify};
 pub use way::Way;
@@ -68,14 +76,30 @@ impl Question<'_> {
         first: usize,
         take: &mut dyn FnMut(Part) -> Result<ControlFlow<()>>,
     ) -> Result<bool> {
-        let count = self.inputs.count();
+        let all = first..self.inputs.count();
+        self.explain_range(way, all, false, &mut |part, _| take(part))
+    }
+
+    /// The same for the inputs of a range. Inputs that cannot be explained are an error, or handed over with their part where
+    /// `keep_going` says so.
+    pub(crate) fn explain_range(
+        &self,
+        way: &Way,
+        range: Range<usize>,
+        keep_going: bool,
+        take: &mut dyn FnMut(Part, Vec<Failure>) -> Result<ControlFlow<()>>,
+    ) -> Result<bool> {
         let mut pace = Pace::new(way, self.targets.count(), self.score.features());
-        let mut from = first;
-        while from < count {
-            let range = from..(from + pace.size()).min(count);
-            let part = pace.timed(range.len(), || self.part(way, range.clone()))?;
-            from = range.end;
-            if take(part)?.is_break() && from < count {
+        let mut from = range.start;
+        while from < range.end {
+            let here = from..(from + pace.size()).min(range.end);
+            let made = pace.timed(here.len(), || match self.part(way, here.clone()) {
+                Err(_) if keep_going => Ok(self.one_by_one(way, here.clone())),
+                made => made.map(|part| (part, Vec::new())),
+            });
+            from = here.end;
+            let (part, failures) = made?;
+            if take(part, failures)?.is_break() && from < range.end {
                 return Ok(false);
             }
         }

@@ -43,11 +43,28 @@ pub(super) fn claim(folder: &Path, run: &impl Serialize, made_from: &[(&str, Str
     let unreadable = |source: Failure| Error::Read { path: path.clone(), source };
     let bytes = std::fs::read(&path).map_err(|e| unreadable(e.into()))?;
     let kept: Value = serde_json::from_slice(&bytes).map_err(|e| unreadable(e.into()))?;
-    if let Some((what, was, is)) = difference("", &kept, &asked) {
+    // A run may be trained further than it was meant to be.
+    let further = steps(&asked) > steps(&kept);
+    let mut like = kept.clone();
+    if further {
+        for name in ["steps", "warmup_steps"] {
+            like["training"][name] = asked["training"][name].clone();
+        }
+    }
+    if let Some((what, was, is)) = difference("", &like, &asked) {
         let (folder, what) = (folder.to_owned(), format!("the {what}"));
         return Err(Error::OtherParts { folder, what, kept: was.to_string(), asked: is.to_string() });
     }
-    Lock::on(&path, folder)
+    let lock = Lock::on(&path, folder)?;
+    if further {
+        write_json(&path, &asked)?;
+    }
+    Ok(lock)
+}
+
+/// The steps that a run is meant to have.
+fn steps(run: &Value) -> Option<u64> {
+    run["training"]["steps"].as_u64()
 }
 
 /// The first entry in which two runs differ, with both values. What they are made from comes first: it changes the rest.

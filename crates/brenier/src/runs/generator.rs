@@ -14,9 +14,12 @@ use super::objective::{GeneratorSpec, HeldOut, Measured, generator};
 use super::{Calibrated, Event, Outcome, Watch, files};
 use crate::calibrate::{CalibrateConfig, calibrate, with_calibration};
 use crate::calibration::{Calibration, FEWEST_ROWS};
-use crate::data::{Dataset, Scaling, ScalingConfig};
-use crate::error::{Error, Result, expect_shape};
-use crate::flow::{CoupledPairs, Coupling, FlowMetadata, Objective, OnnxFlow, Pairs, ScaledRows, Source};
+use crate::data::{Dataset, Population, Scaling, ScalingConfig};
+use crate::error::{Error, Remedy, Result, expect_shape};
+use crate::flow::{
+    ClassFlows, ClassPairs, CoupledPairs, Coupling, FlowMetadata, Objective, OnnxFlow, Pairs, ScaledRows,
+    Source,
+};
 use crate::net::NetworkConfig;
 use crate::path::Quality;
 use crate::train::{TrainConfig, Trained, fit, mean_loss};
@@ -34,6 +37,29 @@ pub enum ReferenceKind {
     Data,
 }
 
+impl ReferenceKind {
+    /// Which reference point goes with which example. Where nothing is asked for: the best assignment within groups of
+    /// 1,024 between two data sets, any with any otherwise.
+    ///
+    /// # Errors
+    /// If a group is given for independent pairs.
+    pub fn coupling(self, optimal: Option<bool>, group: Option<usize>, batch: usize) -> Result<Coupling> {
+        let between_data = self == ReferenceKind::Data;
+        match (optimal.unwrap_or(between_data), group) {
+            (true, Some(group)) => Ok(Coupling::OptimalTransport { group }),
+            (true, None) if between_data => Ok(Coupling::BETWEEN_DATA),
+            (true, None) => Ok(Coupling::OptimalTransport { group: batch }),
+            (false, None) => Ok(Coupling::Independent),
+            (false, Some(group)) => Err(Error::Setting {
+                name: "the group",
+                value: group.to_string(),
+                needs: "independent pairs have no groups",
+                hint: "ask for the coupling 'ot', or leave the group out".into(),
+            }),
+        }
+    }
+}
+
 /// What to train, and how.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -48,6 +74,8 @@ pub struct FlowRun {
     pub from_class: Option<String>,
     /// The class that the data have, where they are those of one; for the flow's history.
     pub to_class: Option<String>,
+    /// One flow between all classes of the data, which are told to the network; there is no other reference then.
+    pub between_classes: bool,
     /// Which reference point goes with which example.
     pub coupling: Coupling,
     /// How the scaling is fitted.
@@ -68,6 +96,7 @@ impl Default for FlowRun {
             reference: ReferenceKind::default(),
             from_class: None,
             to_class: None,
+            between_classes: false,
             coupling: Coupling::default(),
             scaling: ScalingConfig::default(),
             half_weights: false,
@@ -123,9 +152,14 @@ pub fn train_generator(
     let network = run.network.clone().unwrap_or_else(|| NetworkConfig::for_shape(data.shape()));
     let mut model = match &start {
         Some(model) => model.clone(),
+        None if run.between_classes => {
+            data.require_labels()?;
+            (spec.network)(network.build_between(data.shape(), data.classes().len(), seed)?)?
+        }
         None => (spec.network)(network.build(data.shape(), seed)?)?,
     };
     let name = match (run.reference, reference) {
+        _ if run.between_classes => format!("the classes of {}", file_name(data.origin())),
         (ReferenceKind::StandardNormal, _) => "standard-normal".to_string(),
         (ReferenceKind::Uniform, _) => "uniform".to_string(),
         // Where it lies on this machine is nobody's business.
@@ -146,6 +180,7 @@ pub fn train_generator(
         reference_data: reference.map(Dataset::fingerprint),
         from_class: run.from_class.clone(),
         to_class: run.to_class.clone(),
+        between: run.between_classes.then(|| data.classes().to_vec()),
         coupling: Some(describe(run.coupling)),
         calibration: None,
     }
@@ -153,6 +188,9 @@ pub fn train_generator(
     files::write_columns(&mut model, data);
     let _lock = files::claim(folder, run, &made_from)?;
     let rows = ScaledRows::new(data.clone(), scaling.clone())?;
+    if run.between_classes {
+        return between_classes(&model, (data, held_out), &rows, &scaling, run, folder, watch);
+    }
     let others = reference.map(|r| ScaledRows::new(r.clone(), scaling.clone())).transpose()?;
     let source = source(run.reference, others.as_ref())?;
     let pairs = CoupledPairs::new(&rows, source, run.coupling, seed)?;
@@ -165,7 +203,46 @@ pub fn train_generator(
     let held_pairs = CoupledPairs::new(&held, source, run.coupling, seed)?;
     let (half_weights, calibration_rows) = (run.half_weights, run.calibration_rows);
     let objective = run.objective;
-    let end = End { data, held_out, source, objective, half_weights, calibration_rows, folder };
+    let end =
+        End { data, held_out, source, objective, half_weights, calibration_rows, folder, between: None };
+    finish(trained, &held_pairs, &run.training, end, watch)
+}
+
+/// The rest of a run between classes. The loss is that of all of them; all else is measured between the first two.
+fn between_classes(
+    model: &Model,
+    (data, held_out): (&Dataset, &Dataset),
+    rows: &ScaledRows,
+    scaling: &Scaling,
+    run: &FlowRun,
+    folder: &Path,
+    watch: Watch,
+) -> Result<Generated> {
+    let (seed, classes) = (run.training.seed, data.classes());
+    let pairs = ClassPairs::new(rows, data.require_labels()?.as_slice(), classes.len(), run.coupling, seed)?;
+    let trained = train_on(model, &pairs, run.objective, &run.training, folder, watch)?;
+    if trained.step < run.training.steps {
+        let outcome = Outcome::stopped(trained.step, trained.progress.map(|p| p.loss));
+        return Ok(Generated { outcome, model: None });
+    }
+    let held = ScaledRows::new(held_out.clone(), scaling.clone())?;
+    let labels = held_out.require_labels()?;
+    let held_pairs = ClassPairs::new(&held, labels.as_slice(), classes.len(), run.coupling, seed)?;
+    let (from, to) = (&classes[0], &classes[1]);
+    let start = Population::of_class(data, from)?;
+    let start = ScaledRows::new(start.rows().clone(), scaling.clone())?;
+    let end_rows = Population::of_class(held_out, to)?;
+    let end = End {
+        data,
+        held_out: end_rows.rows(),
+        source: Source::Rows(&start),
+        objective: run.objective,
+        half_weights: run.half_weights,
+        // What is ordinary differs from class to class.
+        calibration_rows: 0,
+        folder,
+        between: Some((from, to)),
+    };
     finish(trained, &held_pairs, &run.training, end, watch)
 }
 
@@ -192,6 +269,8 @@ pub(super) struct End<'a> {
     pub(super) half_weights: bool,
     pub(super) calibration_rows: usize,
     pub(super) folder: &'a Path,
+    /// The classes between which a flow of several is measured.
+    pub(super) between: Option<(&'a str, &'a str)>,
 }
 
 /// Saves the network, measures it on held-out data, and draws what there is to see.
@@ -215,7 +294,11 @@ pub(super) fn finish(
     let task = (spec.task)(&model, held_pairs, config.seed)?;
     let small = TrainConfig { batch: config.batch.min(held_out.len()), ..config.clone() };
     let held_out_loss = mean_loss(&model, task.as_ref(), LOSS_STEPS, &small)?;
-    let (quality, samples) = measure(&model, held_out, source, spec, config)?;
+    let measured = match (end.between, ClassFlows::of(model.clone())?) {
+        (Some((from, to)), Ok(flows)) => flows.between(Some(from), to)?,
+        _ => model.clone(),
+    };
+    let (quality, samples) = measure(&measured, held_out, source, spec, config)?;
     files::save_samples(folder, samples.slice(ndarray::s![..SHOWN.min(samples.nrows()), ..]), held_out)?;
     let ControlFlow::Continue(found) = calibration(&model, &end, config, watch)? else {
         return Ok(stopped(model));
@@ -325,7 +408,7 @@ fn no_reference() -> Error {
         name: "the reference",
         value: "a data set that was not given".to_string(),
         needs: "a flow between two data sets needs the rows of both",
-        hint: "give the data set with --reference",
+        hint: Remedy::GiveReferenceData,
     }
 }
 

@@ -80,7 +80,7 @@ pub fn reflow(
             name: "the number of pairs",
             value: (run.generated + run.inverted).to_string(),
             needs: "it must be at least the batch",
-            hint: "5000 generated and 5000 inverted pairs are a good beginning",
+            hint: "5000 generated and 5000 inverted pairs are a good beginning".into(),
         });
     }
     let made_from = [
@@ -111,7 +111,8 @@ pub fn reflow(
     let held_pairs = held_out_pairs(flow, held_out, run)?;
     let objective = Objective::Flow;
     let (half_weights, calibration_rows) = (run.half_weights, run.calibration_rows);
-    let end = End { data, held_out, source, objective, half_weights, calibration_rows, folder };
+    let end =
+        End { data, held_out, source, objective, half_weights, calibration_rows, folder, between: None };
     finish(trained, &held_pairs, &run.training, end, watch)
 }
 

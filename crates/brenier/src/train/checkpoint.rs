@@ -67,6 +67,50 @@ struct Header {
     network: String,
 }
 
+/// How many steps the training in a folder has done, by its checkpoint, which is read whole; nothing where there is none.
+///
+/// # Errors
+/// A checkpoint that cannot be read, or whose arrays do not fit each other.
+pub fn steps_done(folder: &Path) -> Result<Option<u64>> {
+    let path = folder.join(CHECKPOINT);
+    if !path.exists() {
+        return Ok(None);
+    }
+    let (checkpoint, _, _) = read(&path)?;
+    Ok(Some(checkpoint.step))
+}
+
+/// A checkpoint, with the settings and the network that it belongs to.
+fn read(path: &Path) -> Result<(Checkpoint, String, String)> {
+    let unreadable = |source: Failure| Error::Read { path: path.to_owned(), source };
+    crate::npz::expect_honest(path).map_err(unreadable)?;
+    let file = File::open(path).map_err(|e| unreadable(e.into()))?;
+    let mut npz = NpzReader::new(file).map_err(|e| unreadable(e.into()))?;
+    let header: Array1<u8> = npz.by_name("header").map_err(|e| unreadable(e.into()))?;
+    let header: Header = serde_json::from_slice(&header.to_vec()).map_err(|e| unreadable(e.into()))?;
+    let mut array = |name: &str| -> Result<Vec<f32>> {
+        let array: Array1<f32> = npz.by_name(name).map_err(|e| unreadable(e.into()))?;
+        Ok(array.to_vec())
+    };
+    let checkpoint = Checkpoint {
+        step: header.step,
+        parameters: array("parameters")?,
+        average: array("average")?,
+        first: array("first_moment")?,
+        second: array("second_moment")?,
+        first_loss: f64::from_bits(header.first_loss),
+        rest_loss: f64::from_bits(header.rest_loss),
+        smooth_loss: f64::from_bits(header.smooth_loss),
+        window_sum: f64::from_bits(header.window_sum),
+        window_count: header.window_count,
+    };
+    let expected = [checkpoint.parameters.len()];
+    for other in [&checkpoint.average, &checkpoint.first, &checkpoint.second] {
+        crate::error::expect_shape("an array of the checkpoint", &expected, &[other.len()])?;
+    }
+    Ok((checkpoint, header.settings, header.network))
+}
+
 /// A run folder in use.
 #[derive(Debug)]
 pub(super) struct Run {
@@ -94,36 +138,26 @@ impl Run {
     }
 
     fn read(&self, path: &Path) -> Result<Checkpoint> {
-        let unreadable = |source: Failure| Error::Read { path: path.to_owned(), source };
-        let file = File::open(path).map_err(|e| unreadable(e.into()))?;
-        let mut npz = NpzReader::new(file).map_err(|e| unreadable(e.into()))?;
-        let header: Array1<u8> = npz.by_name("header").map_err(|e| unreadable(e.into()))?;
-        let header: Header = serde_json::from_slice(&header.to_vec()).map_err(|e| unreadable(e.into()))?;
-        if header.settings != self.settings || header.network != self.network {
-            let what = if header.network == self.network { "settings" } else { "network" };
+        let (checkpoint, settings, network) = read(path)?;
+        let same = settings == self.settings || self.is_further(&settings);
+        if !same || network != self.network {
+            let what = if network == self.network { "settings" } else { "network" };
             return Err(Error::OtherRun { folder: self.folder.clone(), what });
         }
-        let mut array = |name: &str| -> Result<Vec<f32>> {
-            let array: Array1<f32> = npz.by_name(name).map_err(|e| unreadable(e.into()))?;
-            Ok(array.to_vec())
-        };
-        let checkpoint = Checkpoint {
-            step: header.step,
-            parameters: array("parameters")?,
-            average: array("average")?,
-            first: array("first_moment")?,
-            second: array("second_moment")?,
-            first_loss: f64::from_bits(header.first_loss),
-            rest_loss: f64::from_bits(header.rest_loss),
-            smooth_loss: f64::from_bits(header.smooth_loss),
-            window_sum: f64::from_bits(header.window_sum),
-            window_count: header.window_count,
-        };
-        let expected = [checkpoint.parameters.len()];
-        for other in [&checkpoint.average, &checkpoint.first, &checkpoint.second] {
-            crate::error::expect_shape("an array of the checkpoint", &expected, &[other.len()])?;
-        }
         Ok(checkpoint)
+    }
+
+    /// Whether these are the settings of the same training with fewer steps.
+    fn is_further(&self, settings: &str) -> bool {
+        let read = |text: &str| serde_json::from_str::<serde_json::Value>(text).ok();
+        let (Some(mut kept), Some(mut asked)) = (read(settings), read(&self.settings)) else { return false };
+        let fewer = kept["steps"].as_u64() < asked["steps"].as_u64();
+        for run in [&mut kept, &mut asked] {
+            for name in ["steps", "warmup_steps"] {
+                run[name] = serde_json::Value::Null;
+            }
+        }
+        fewer && kept == asked
     }
 
     /// Replaces the checkpoint, atomically.

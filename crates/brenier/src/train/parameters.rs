@@ -79,7 +79,7 @@ impl Parameters {
             let name = self.entries.iter().rev().find(|e| e.start <= place).map_or("", |e| &e.name);
             return Err(Error::Training {
                 reason: format!("parameter '{name}' holds {}", values[place]),
-                remedy: "begin from a model whose weights are finite",
+                remedy: "begin from a model whose weights are finite".into(),
             });
         }
         Ok(values)

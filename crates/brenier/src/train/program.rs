@@ -94,7 +94,8 @@ fn parameter_gradient(loss: &Graph, frozen: &[String], options: GradOptions) -> 
         if names.is_empty() {
             return Err(Error::Training {
                 reason: "the loss depends on none of its float32 initializers".to_string(),
-                remedy: "export the network with its weights as initializers, and check which are frozen",
+                remedy: "export the network with its weights as initializers, and check which are frozen"
+                    .into(),
             });
         }
         let wanted: Vec<&str> = names.iter().map(String::as_str).collect();

@@ -112,7 +112,7 @@ pub(super) fn expect_finite_costs(cost: ArrayView2<f64>) -> Result<()> {
             name: "the cost of an assignment",
             value: format!("{value} between row {row} and column {column}"),
             needs: "all costs must be finite",
-            hint: "look for infinite or very large numbers in the data",
+            hint: "look for infinite or very large numbers in the data".into(),
         }),
     }
 }

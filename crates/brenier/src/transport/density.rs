@@ -37,7 +37,7 @@ impl Gaussian {
                         name: "the covariance",
                         value: "a matrix that is not positive definite".to_string(),
                         needs: "a density needs one that is",
-                        hint: "fit it with more shrinkage",
+                        hint: "fit it with more shrinkage".into(),
                     });
                 };
                 let columns = DMatrix::from_fn(gaps.ncols(), gaps.nrows(), |i, j| gaps[[j, i]]);

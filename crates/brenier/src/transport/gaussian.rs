@@ -134,7 +134,7 @@ impl Gaussian {
                 name: "the number of rows of a population",
                 value: rows.to_string(),
                 needs: "a distribution can be fitted to two rows at the least",
-                hint: "give more rows: some hundreds are a good beginning",
+                hint: "give more rows: some hundreds are a good beginning".into(),
             });
         }
         let parts: Vec<Range<usize>> =

@@ -125,7 +125,7 @@ impl GaussianMap {
                 name: "the unit of a feature",
                 value: bad.to_string(),
                 needs: "it must be 0 or a positive number",
-                hint: "the feature's standard deviation",
+                hint: "the feature's standard deviation".into(),
             });
         }
         self.from *= &unit;

@@ -78,7 +78,7 @@ pub fn plan(cost: ArrayView2<f64>, supply: &[u64], demand: &[u64]) -> Result<Pla
             name: "the mass of a transport plan",
             value: format!("{offered} on one side and {wanted} on the other"),
             needs: "both sides must have the same mass",
-            hint: "give each of n and k rows the weights k and n",
+            hint: "give each of n and k rows the weights k and n".into(),
         });
     }
     let cost = cost.as_standard_layout();

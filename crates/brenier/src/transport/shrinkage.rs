@@ -87,7 +87,7 @@ impl Shrinkage {
                 name: "the amount of shrinkage",
                 value: amount.to_string(),
                 needs: "it must lie between 0 and 1",
-                hint: "leave it out: it is then estimated from the rows",
+                hint: "leave it out: it is then estimated from the rows".into(),
             }),
         }
     }

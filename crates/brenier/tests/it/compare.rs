@@ -71,7 +71,7 @@ fn explained(
 }
 
 fn reasons(explanation: &Explanation) -> String {
-    explanation.certificate.verdict.reasons().join("; ")
+    explanation.certificate.verdict.reasons().iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
 fn linear(weights: Array1<f64>) -> ScoreFn<impl Fn(ArrayView1<f64>, usize) -> (f64, Array1<f64>)> {

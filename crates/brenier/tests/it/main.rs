@@ -13,11 +13,16 @@ mod ddim;
 mod files;
 mod flows;
 mod foreign_flows;
+#[path = "../fuzz_body/mod.rs"]
+mod fuzz_body;
+#[cfg(target_os = "linux")]
+mod fuzz_readers;
 mod gaussians;
 mod methods;
 mod metrics;
 mod perturbation;
 mod perturbation_axioms;
+mod pipelines;
 #[path = "../common/planted_shift.rs"]
 mod planted_shift;
 mod refusals;

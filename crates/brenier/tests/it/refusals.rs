@@ -76,13 +76,14 @@ fn doubtful_explanations_are_warned_of_in_words() {
     let line = Line::new(array![0.0, 0.0].view(), array![1.5, 2.5].view()).unwrap();
     let crude = PathIntegral::new(Rule::Left { steps: 2 }).explain(&score, &line, 0).unwrap();
     match crude.certificate.verdict {
-        Verdict::Warn { reasons } => assert!(reasons[0].contains("more steps"), "{reasons:?}"),
+        Verdict::Warn { reasons } => assert!(reasons[0].what.contains("more steps"), "{reasons:?}"),
         other => panic!("two left steps are not enough: {other:?}"),
     }
     let fine = PathIntegral::new(Rule::adaptive(1e-3)).explain(&score, &line, 0).unwrap();
     assert_eq!(fine.certificate.verdict, Verdict::Pass);
     // Too few gradients allowed: the tolerance is not reached, and the certificate says so.
-    let starved = PathIntegral::new(Rule::Adaptive { tolerance: 1e-12, max_gradients: 12 });
+    let starved =
+        PathIntegral::new(Rule::Adaptive { tolerance: 1e-12, max_gradients: 12, map_tolerance: None });
     let rough = ScoreFn::new(&[2], |x, _| ((x[0] - 0.7_f64).abs(), array![(x[0] - 0.7_f64).signum(), 0.0]));
     let starved = starved.explain(&rough, &line, 0).unwrap();
     assert!(matches!(starved.certificate.verdict, Verdict::Warn { .. }));
@@ -94,7 +95,7 @@ fn doubtful_explanations_are_warned_of_in_words() {
         PathIntegral::new(Rule::Left { steps: 2 }).explain(&score, far, 0).unwrap().certificate.verdict;
     match verdict {
         Verdict::Warn { reasons } => {
-            assert!(reasons.iter().any(|r| r.contains("standard deviations")), "{reasons:?}")
+            assert!(reasons.iter().any(|r| r.what.contains("standard deviations")), "{reasons:?}")
         }
         other => panic!("50 standard deviations out: {other:?}"),
     }

@@ -3,26 +3,22 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use brenier::Explanation;
 use brenier::report::{ExplanationReader, HeatMapGround, Report, save_heat_maps};
 use brenier::runs::explain::Provenance;
-use brenier::{Explanation, Score};
 
-use super::Explain;
+use super::{Explain, one_run};
 use crate::output::print_progress;
 use crate::verbs::report::SHOWN;
 
-/// Draws everything from what is saved: the folders of the methods, by their names.
-pub(super) fn draw(
+/// Writes down what the explanations do not say by themselves.
+pub(super) fn describe(
     args: &Explain,
     folder: &Path,
     parts: &[(String, PathBuf)],
     inputs: usize,
-    score: &dyn Score,
     (provenance, report): (&Provenance, Report),
 ) -> Result<()> {
-    if score.shape().len() == 3 {
-        heat_maps(&folder.join("heatmaps"), parts, args.overlay)?;
-    }
     let mut facts = vec![
         ("model".to_string(), args.model.model.display().to_string()),
         ("inputs".to_string(), inputs.to_string()),
@@ -39,7 +35,14 @@ pub(super) fn draw(
     facts.extend(provenance.model.iter().map(|hash| ("model hash".to_string(), hash.clone())));
     let title = format!("Explanations of {}", args.model.model.display());
     let parts = parts.iter().map(|(name, _)| name.clone()).collect();
-    Report { title, facts, parts, ..report }.save_description(folder)?;
+    Ok(Report { title, facts, parts, ..report }.save_description(folder)?)
+}
+
+/// Draws everything from what is saved: the folders of the methods, by their names.
+pub(crate) fn draw(folder: &Path, parts: &[(String, PathBuf)], shape: &[usize], overlay: bool) -> Result<()> {
+    if shape.len() == 3 {
+        heat_maps(&folder.join("heatmaps"), parts, overlay)?;
+    }
     let file = folder.join("report.html");
     let report = Report::open(folder, SHOWN)?;
     report.save(&file)?;
@@ -58,23 +61,25 @@ fn heat_maps(folder: &Path, parts: &[(String, PathBuf)], overlay: bool) -> Resul
     for (_, part) in parts {
         readers.push(ExplanationReader::open(part)?.peekable());
     }
-    let mut count = 0;
-    for example in 0.. {
+    let mut made = Vec::new();
+    loop {
+        // The next example of any method: inputs that could not be explained are left out.
+        let number = |next: &brenier::Result<Explanation>| {
+            next.as_ref().map_or(0, |explanation| explanation.certificate.example)
+        };
+        let Some(example) = readers.iter_mut().filter_map(|reader| reader.peek().map(number)).min() else {
+            break;
+        };
         let mut of_it: Vec<Explanation> = Vec::new();
         for reader in &mut readers {
-            let here = |next: &brenier::Result<Explanation>| match next {
-                Ok(explanation) => explanation.certificate.example == example,
-                Err(_) => true,
-            };
-            while let Some(explanation) = reader.next_if(here) {
+            while let Some(explanation) = reader.next_if(|next| next.is_err() || number(next) == example) {
                 of_it.push(explanation?);
             }
         }
-        if of_it.is_empty() {
-            break;
-        }
-        count += save_heat_maps(folder, &of_it.iter().collect::<Vec<_>>(), ground)?.len();
+        made.extend(save_heat_maps(folder, &of_it.iter().collect::<Vec<_>>(), ground)?);
     }
+    one_run::keep_only(folder, &made)?;
+    let count = made.len();
     print_progress(&format!("wrote {count} heat maps into {}", folder.display()));
     Ok(())
 }

@@ -10,7 +10,7 @@ use super::Explain;
 use crate::request::in_run;
 
 /// The name of the file.
-const RECORD: &str = "explain.json";
+pub(crate) const RECORD: &str = "explain.json";
 
 /// A command that was run.
 #[derive(Debug, Serialize, Deserialize)]
@@ -32,7 +32,11 @@ impl Record {
         if let Some(place) = command.iter().position(|word| word == "--config") {
             command.drain(place..(place + 2).min(command.len()));
         }
-        command.retain(|word| !word.starts_with("--config="));
+        // The record is that of the whole run, which shards are merged into.
+        if let Some(place) = command.iter().position(|word| word == "--shard") {
+            command.drain(place..(place + 2).min(command.len()));
+        }
+        command.retain(|word| !word.starts_with("--config=") && !word.starts_with("--shard="));
         let folder = std::env::current_dir().context("cannot tell the current folder")?;
         Ok(Record { command, folder })
     }

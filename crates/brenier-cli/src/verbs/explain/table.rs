@@ -5,7 +5,9 @@ use std::fmt::Write;
 use anyhow::Result;
 use brenier::data::Column;
 use brenier::report::credit_by_column;
-use brenier::{Certificate, Explanation, Verdict};
+use brenier::{Certificate, Explanation, PackedInput, PackedInputs, Role, Verdict};
+
+use crate::wording::flags;
 
 /// What is said of one method: a few numbers for each explanation.
 pub(super) struct Summary {
@@ -52,8 +54,10 @@ impl Summary {
 
     pub(super) fn add(&mut self, certificates: &[Certificate]) {
         for c in certificates {
-            let (word, reasons) = (c.verdict.in_words(), c.verdict.reasons());
-            let verdict = match reasons {
+            let word = c.verdict.in_words();
+            let reasons: Vec<String> =
+                c.verdict.reasons().iter().map(|reason| reason.worded(flags)).collect();
+            let verdict = match reasons.as_slice() {
                 [] => word.to_string(),
                 reasons => format!("{word}: {}", reasons.join("; ")),
             };
@@ -172,10 +176,25 @@ pub(super) fn by_column(columns: &[Column], explanation: &Explanation) -> Option
     Some(format!("{:>7}  {}: {}", certificate.example, certificate.method, parts.join(", ")))
 }
 
-/// The credit of columns, a line for each explanation.
-pub(super) fn credit(lines: &[String]) -> String {
+/// What an explanation says of the inputs of a model: `image +0.7100, age -0.2000, mask held`.
+pub(super) fn by_input(inputs: &PackedInputs, explanation: &Explanation) -> String {
+    let one = |input: &PackedInput| match input.role {
+        Role::Held => format!("{} held", input.name),
+        Role::Explained => {
+            let total: f64 = input.range.clone().map(|feature| explanation.values[feature]).sum();
+            format!("{} {total:+.4}", input.embeds.as_ref().unwrap_or(&input.name))
+        }
+    };
+    let parts: Vec<String> = inputs.inputs.iter().map(one).collect();
+    let certificate = &explanation.certificate;
+    format!("{:>7}  {}: {}", certificate.example, certificate.method, parts.join(", "))
+}
+
+/// The credit of columns or inputs, a line for each explanation.
+pub(super) fn credit(by: &str, lines: &[String]) -> String {
     match lines {
         [] => String::new(),
-        lines => format!("\ncredit by column, most first\n{}\n", lines.join("\n")),
+        lines if by == "column" => format!("\ncredit by column, most first\n{}\n", lines.join("\n")),
+        lines => format!("\ncredit by {by}\n{}\n", lines.join("\n")),
     }
 }

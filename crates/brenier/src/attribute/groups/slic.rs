@@ -55,7 +55,7 @@ impl Slic {
                 name: "the compactness of superpixels",
                 value: self.compactness.to_string(),
                 needs: "it is a positive number",
-                hint: "0.1 is the default",
+                hint: "0.1 is the default".into(),
             });
         }
         let (low, high) = image.iter().fold((f64::MAX, f64::MIN), |(l, h), &v| (l.min(v), h.max(v)));

@@ -102,7 +102,7 @@ impl Surrogate {
             name: "the penalty of the linear model",
             value: alpha.to_string(),
             needs: "it is a positive number",
-            hint: "0.01 is the default",
+            hint: "0.01 is the default".into(),
         })
     }
 
@@ -126,7 +126,7 @@ impl Surrogate {
             name: "the penalty of the linear model",
             value: format!("{self:?}"),
             needs: "with this penalty no linear model could be fitted to the draws",
-            hint: "raise the penalty or the number of masked inputs",
+            hint: "raise the penalty or the number of masked inputs".into(),
         })?;
         Ok(beta.iter().copied().collect())
     }

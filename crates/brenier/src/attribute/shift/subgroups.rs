@@ -22,7 +22,7 @@ use super::{
     column_shift, columns, remarks, varying, whole,
 };
 use crate::data::{ColumnKind, Dataset, Population, columns_with_features};
-use crate::error::{self, DataError, Result};
+use crate::error::{self, DataError, Remedy, Result};
 use crate::score::Score;
 use crate::transport::units;
 use ndarray::Axis;
@@ -60,7 +60,7 @@ impl Subgroups {
                 path: data.origin().into(),
                 column: name.to_owned(),
                 reason: "holds numbers, and subgroups are made by a column of categories".into(),
-                hint: "name another column, or say that its numbers are names (--categorical)",
+                hint: Remedy::CategoricalColumn,
             }
             .into());
         };

@@ -21,7 +21,7 @@ impl Place {
     /// The place for a model on an engine, inside this folder. All that could change the verdict goes into its name.
     pub(super) fn within(folder: Option<&Path>, engine: &dyn Engine, model: &Model, key: &str) -> Place {
         let mut hasher = DefaultHasher::new();
-        (env!("CARGO_PKG_VERSION"), engine.name(), engine.version(), key, machine()).hash(&mut hasher);
+        (env!("CARGO_PKG_VERSION"), engine.described(), key, machine()).hash(&mut hasher);
         // Weights are hashed where they are; the rest is small and can be written out.
         let bare = Graph { initializers: Default::default(), ..model.graph.clone() };
         hasher.write(&Model { graph: bare, metadata: Default::default(), ..model.clone() }.to_bytes());

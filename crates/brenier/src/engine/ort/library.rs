@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::error::{Error, Result};
+use crate::error::{EngineError, Error, Result};
 
 /// The library.
 pub(super) fn find(given: Option<&Path>) -> Result<PathBuf> {
@@ -14,10 +14,12 @@ pub(super) fn find(given: Option<&Path>) -> Result<PathBuf> {
         .map(Path::to_path_buf)
         .or_else(|| env::var_os("ORT_DYLIB_PATH").filter(|p| !p.is_empty()).map(PathBuf::from));
     if let Some(path) = named {
-        return path.canonicalize().map_err(|e| Error::OnnxRuntimeLibrary {
-            path,
-            reason: e.to_string(),
-            oldest: ::ort::MINOR_VERSION,
+        return path.canonicalize().map_err(|e| {
+            Error::Engine(EngineError::OnnxRuntimeLibrary {
+                path,
+                reason: e.to_string(),
+                oldest: ::ort::MINOR_VERSION,
+            })
         });
     }
     // Never from the current folder: whoever can put a file there would have it run.
@@ -45,7 +47,7 @@ fn search(roots: &[PathBuf], pythons: &[&str]) -> Result<PathBuf> {
             Err(reason) => searched.push(format!("{python} ({reason})")),
         }
     }
-    Err(Error::NoOnnxRuntime { searched })
+    Err(Error::Engine(EngineError::NoOnnxRuntime { searched }))
 }
 
 /// The package folders of a virtual environment.

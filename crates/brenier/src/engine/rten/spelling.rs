@@ -27,7 +27,7 @@ mod windows;
 use onnx_grad::{Builder, DType, Graph, Node, Value};
 
 use super::Rten;
-use crate::error::{Error, Result};
+use crate::error::{EngineError, Error, Remedy, Result};
 
 type Spell = fn(&mut Builder, &Node) -> Result<Option<Value>>;
 
@@ -100,12 +100,12 @@ pub(super) fn refuse(graph: &Graph) -> Result<()> {
 }
 
 fn refusal(node: &Node, reason: impl Into<String>) -> Error {
-    Error::EngineLoad {
+    Error::Engine(EngineError::Load {
         engine: Rten::NAME,
         node: Some(node.label()),
         reason: reason.into(),
-        remedy: "ONNX Runtime runs it (--engine ort)",
-    }
+        remedy: Remedy::OnnxRuntime,
+    })
 }
 
 fn input(node: &Node, i: usize) -> Result<&str> {

@@ -91,7 +91,7 @@
 
   // Bars with error bars, largest first.
   const largestFirst = (values) => [...values.keys()].sort((a, b) => Math.abs(values[b]) - Math.abs(values[a])).slice(0, 20);
-  const bars = (values, errors, input, label, order = largestFirst(values), scale = 0, levels = []) => {
+  const bars = (values, errors, input, label, order = largestFirst(values), scale = 0, levels = [], names = report.features) => {
     const most = Math.max(...order.map((i) => Math.abs(values[i]) + (errors ? errors[i] : 0)), scale, 1e-300);
     const line = 22;
     const svg = draw("svg", { viewBox: `0 0 460 ${line * order.length + 8}`, width: 460, class: "bars", role: "img" });
@@ -99,7 +99,7 @@
     order.forEach((feature, row) => {
       const y = row * line + 4;
       const size = (v) => (120 * v) / most;
-      const name = report.features[feature] === undefined ? `feature ${feature}` : report.features[feature];
+      const name = names[feature] === undefined ? `feature ${feature}` : names[feature];
       const text = `${name} = ${levels[feature] || short(input[feature])}`;
       svg.append(draw("text", { x: 0, y: y + 14 }, text.length > 26 ? `${text.slice(0, 25)}…` : text));
       const width = Math.abs(size(values[feature]));
@@ -114,6 +114,18 @@
       svg.append(draw("text", { x: 310, y: y + 13, dx: values[feature] < 0 ? 6 : -6, "text-anchor": values[feature] < 0 ? "start" : "end" }, short(values[feature])));
     });
     return svg;
+  };
+
+  // Stills of large images have half the pixels of the picture each way.
+  const grown = (frames, small, share) => {
+    if (!frames.half) return small;
+    const [rows, columns] = [Math.ceil(height / 2), Math.ceil(width / 2)];
+    const planes = frames.times.length * channels;
+    const whole = new Float64Array(planes * height * width);
+    for (let p = 0; p < planes; p++) for (let i = 0; i < height; i++) for (let j = 0; j < width; j++) {
+      whole[(p * height + i) * width + j] = small[(p * rows + (i >> 1)) * columns + (j >> 1)] / share;
+    }
+    return whole;
   };
 
   // The score along a path, with a mark that moves.
@@ -144,7 +156,7 @@
     const slider = make("input", { type: "range", min: 0, max: last, step: 1, value: last, "aria-label": `time along the path of ${name}` });
     const numbers = make("p", { class: "numbers", "aria-live": "polite" });
     const { svg, move } = curve(frames);
-    const [states, credit] = [unpack(frames.states), unpack(frames.credit)];
+    const [states, credit] = [grown(frames, unpack(frames.states), 1), grown(frames, unpack(frames.credit), 4)];
     const row = make("div", { class: "row" });
     let show = () => {};
     if (images) {
@@ -214,7 +226,59 @@
       row.append(make("figure", {}, svg, make("figcaption", {}, "score from the counterpart to the input")));
     }
     card.append(row);
+    // The map is not shown a second time below, so what stands beside a map stands here.
+    if (images) card.append(make("div", {}, colourBar(method.scale), facts(method.certificate)));
     return card;
+  };
+
+  // Several inputs, each in its own way: images as heat maps, embedded ids as coloured tokens, numbers as bars.
+  const scaled = (shape, label, fill) => {
+    const [, rows, columns] = shape;
+    const target = make("canvas", { width: columns, height: rows, role: "img", "aria-label": label });
+    const context = target.getContext("2d");
+    const pixels = context.createImageData(columns, rows);
+    for (let i = 0; i < rows * columns; i++) pixels.data.set([...fill(i), 255], 4 * i);
+    context.putImageData(pixels, 0, 0);
+    return target;
+  };
+  const ownWay = (one, values, input, errors, { method, example }) => {
+    const cut = (all) => (all ? all.slice(one.range.start, one.range.end) : null);
+    const [credit, state] = [cut(values), cut(input)];
+    const total = credit.reduce((sum, v) => sum + v, 0);
+    const caption = make("figcaption", {}, make("strong", {}, one.embeds ?? one.name), ` ${short(total)} in all`);
+    const [first, rows, columns] = one.shape;
+    if (one.shape.length === 3 && (first === 1 || first === 3)) {
+      const area = rows * columns;
+      const sums = Float64Array.from({ length: area }, (_, i) => [...Array(first).keys()].reduce((sum, c) => sum + credit[c * area + i], 0));
+      const [low, high] = [Math.min(...state), Math.max(...state)];
+      const shade = (v) => (255 * (v - low)) / (high - low || 1);
+      const picture = scaled(one.shape, one.name, (i) => [0, 1, 2].map((c) => shade(state[Math.min(c, first - 1) * area + i])));
+      const most = largest(sums);
+      const map = scaled(one.shape, `credit of ${one.name} by ${method}`, (i) => diverging(most > 0 ? sums[i] / most : 0));
+      return [make("figure", {}, picture, make("figcaption", {}, one.name)), make("figure", {}, map, make("div", {}, colourBar(most)), caption)];
+    }
+    if (one.embeds) {
+      const size = one.shape[one.shape.length - 1];
+      const tokens = Float64Array.from({ length: credit.length / size }, (_, t) => credit.slice(t * size, (t + 1) * size).reduce((sum, v) => sum + v, 0));
+      const most = largest(tokens);
+      const words = report.tokens[one.embeds]?.[example] ?? [];
+      const spans = [...tokens].map((v, t) => {
+        const [r, g, b] = diverging(most > 0 ? v / most : 0).map(Math.round);
+        return make("span", { class: "token", style: `background: rgb(${r},${g},${b})`, title: short(v) }, words[t] ?? `${t}`);
+      });
+      return [make("figure", {}, make("p", { class: "tokens" }, ...spans), make("div", {}, colourBar(most)), caption)];
+    }
+    const names = one.range.end - one.range.start === 1 ? [one.name] : [...credit.keys()].map((i) => `${one.name}[${i}]`);
+    return [make("figure", {}, bars(credit, cut(errors), state, `credit of ${one.name}`, undefined, 0, [], names), caption)];
+  };
+  const severalInputs = (input, method, values) => {
+    const errors = method.errors ? unpack(method.errors) : null;
+    const explained = report.inputs.inputs.filter((one) => one.role === "explained");
+    const held = report.inputs.inputs.filter((one) => one.role === "held").map((one) => one.name);
+    const figures = explained.flatMap((one) => ownWay(one, values, input, errors, method.certificate));
+    const words = held.length > 0 ? [make("p", {}, `Held as they are, without credit: ${held.join(", ")}.`)] : [];
+    const about = make("p", {}, make("strong", {}, method.certificate.method), " ", ...verdict(method.certificate));
+    return make("section", { class: "inputs" }, about, make("div", { class: "row" }, ...figures), ...words, facts(method.certificate));
   };
 
   // What all methods say of one target.
@@ -228,7 +292,10 @@
       paintState(picture, input, example.range);
       row.append(make("figure", {}, picture, make("figcaption", {}, "input")));
     }
+    if (report.inputs) return make("div", { class: "part" }, heading, ...methods.map((method, i) => severalInputs(input, method, maps[i])));
+    const hasCard = (method) => method.certificate.comparison && method.reference;
     methods.forEach((method, i) => {
+      if (images && hasCard(method)) return;
       const caption = make("figcaption", {}, ...(images ? [colourBar(method.scale)] : []), make("strong", {}, method.certificate.method), " ", ...verdict(method.certificate), facts(method.certificate));
       if (images) {
         const picture = canvas(`credit by ${method.certificate.method}`);
@@ -241,9 +308,9 @@
     });
     const whole = make("div", { class: "part" }, heading);
     methods.forEach((method, i) => {
-      if (method.certificate.comparison && method.reference) whole.append(comparison(example, input, maps[i], method));
+      if (hasCard(method)) whole.append(comparison(example, input, maps[i], method));
     });
-    whole.append(row);
+    if (!images || !methods.every(hasCard)) whole.append(row);
     for (const method of methods) if (method.frames) whole.append(scrubber(method, input.length, example.range));
     return whole;
   };

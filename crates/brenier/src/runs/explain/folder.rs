@@ -14,24 +14,23 @@ use std::fs::{self, File};
 use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
 
-use super::inputs::fingerprint;
-use super::way;
-use super::{Part, Question, Targets, Way};
+use super::about::{about, about_shard, is_empty};
+use super::failure;
+use super::join::join;
+use super::{Failure, Part, Question, Shard, Way};
 use crate::attribute::Certificate;
-use crate::path::{join_traces, save_traces};
-use crate::report::{
-    ARRAYS, CERTIFICATES, CertificateReader, STILLS, join_explanations, join_stills, save_explanations,
-    save_stills,
-};
+use crate::path::save_traces;
+use crate::report::{ARRAYS, CERTIFICATES, CertificateReader, save_explanations, save_stills};
 use crate::store::{Store, refuse_others};
-use crate::whole_file::write_whole;
 use crate::{Error, Result};
 
 const PARTS: &str = "explanations.parts";
 pub(super) const FINISHED: &str = "explanations.run.json";
-const TRACES: &str = "traces.npz";
+pub(super) const TRACES: &str = "traces.npz";
 /// Inputs of an earlier session that are told of at a time.
 const TOLD: usize = 256;
+/// So many failures and nothing explained: the fault is not with single inputs.
+const HOPELESS: usize = 1000;
 /// Begins the name of a part that is not whole yet.
 const UNFINISHED: &str = "unfinished-";
 
@@ -39,6 +38,8 @@ const UNFINISHED: &str = "unfinished-";
 pub struct Folder {
     path: PathBuf,
     replace: bool,
+    keep_going: bool,
+    shard: Option<Shard>,
 }
 
 /// What has been done of a run.
@@ -65,12 +66,30 @@ pub enum Finished {
 impl Folder {
     /// Results go into this folder, which is made where it is missing.
     pub fn new(path: impl Into<PathBuf>) -> Folder {
-        Folder { path: path.into(), replace: false }
+        Folder { path: path.into(), replace: false, keep_going: false, shard: None }
     }
 
     /// The same, where results of another run are replaced.
     pub fn replacing(self) -> Folder {
         Folder { replace: true, ..self }
+    }
+
+    /// The same, where inputs that cannot be explained are left out and listed in `failures.jsonl`.
+    pub fn keeping_going(self) -> Folder {
+        Folder { keep_going: true, ..self }
+    }
+
+    /// The same, for one shard of the inputs; [`merge`](super::merge) joins them.
+    pub fn for_shard(self, shard: Shard) -> Folder {
+        Folder { shard: Some(shard), ..self }
+    }
+
+    /// The inputs that could not be explained, in order.
+    ///
+    /// # Errors
+    /// If their list cannot be read.
+    pub fn failures(&self) -> Result<Vec<Failure>> {
+        failure::load(&self.path)
     }
 
     /// The file of arrays that a run ends with.
@@ -98,7 +117,7 @@ impl Folder {
     /// # Errors
     /// If there are results that this run would replace, with the first thing that differs where that is known.
     pub fn check(&self, question: &Question, way: &Way, made_from: &[(String, String)]) -> Result<()> {
-        self.begin(&about(question, way, made_from)?).map(|_| ())
+        self.begin(&self.about(question, way, made_from)?).map(|_| ())
     }
 
     /// Explains what is not explained yet, part by part, and joins the parts. `made_from` says by name what the
@@ -113,36 +132,70 @@ impl Folder {
         made_from: &[(String, String)],
         watch: &mut dyn FnMut(Done) -> ControlFlow<()>,
     ) -> Result<Finished> {
-        let about = about(question, way, made_from)?;
-        let of = question.inputs.count();
+        let about = self.about(question, way, made_from)?;
+        let inputs = self.inputs(question);
+        let of = inputs.len();
         let rounds = question.targets.count();
         if self.begin(&about)? {
-            let told = tell(&self.certificates(), 0, rounds, of, watch)?;
+            let told = inputs.is_empty() || tell(&self.certificates(), 0, rounds, of, watch)?;
             return Ok(if told { Finished::Whole } else { Finished::Stopped });
         }
         let parts = self.parts();
         let store = Store::in_folder(&parts);
         let store = if self.replace { store.replacing() } else { store };
         let _lock = store.claim(&about)?;
-        let mut done = 0;
-        for part in finished_parts(&parts)? {
+        let (mut done, mut explained, mut first) = (inputs.start, 0, None);
+        for part in finished_parts(&parts, inputs.start)? {
             done = part.end;
-            let file = parts.join(name(&part)).join(CERTIFICATES);
-            if !tell(&file, part.start, rounds, of, watch)? {
+            let folder = parts.join(name(&part));
+            let failures = failure::load(&folder)?;
+            explained += part.len() - failures.len();
+            first = first.or_else(|| failures.into_iter().next());
+            let file = folder.join(CERTIFICATES);
+            if file.exists() && !tell(&file, part.start - inputs.start, rounds, of, watch)? {
                 return Ok(Finished::Stopped);
             }
         }
-        let whole = question.explain(way, done, &mut |part| {
-            write_part(&parts, &part, rounds)?;
+        let left = done..inputs.end;
+        let whole = question.explain_range(way, left, self.keep_going, &mut |part, failures| {
+            explained += part.inputs.len() - failures.len();
+            write_part(&parts, &part, &failures, rounds)?;
+            first = first.take().or_else(|| failures.into_iter().next());
+            if let (0, Some(failure), true) = (explained, &first, part.inputs.end - inputs.start >= HOPELESS)
+            {
+                return Err(hopeless(part.inputs.end - inputs.start, failure));
+            }
             let certificates: Vec<Certificate> =
                 part.explanations.into_iter().map(|explanation| explanation.certificate).collect();
-            Ok(watch(Done { inputs: part.inputs.end, of, kept: false, certificates: &certificates }))
+            let inputs = part.inputs.end - inputs.start;
+            Ok(watch(Done { inputs, of, kept: false, certificates: &certificates }))
         })?;
         if !whole {
             return Ok(Finished::Stopped);
         }
-        self.join(&about)?;
+        if let (0, Some(failure)) = (explained, &first) {
+            return Err(hopeless(of, failure));
+        }
+        self.join(&about, inputs.start)?;
         Ok(Finished::Whole)
+    }
+
+    /// The inputs that are explained into this folder.
+    fn inputs(&self, question: &Question) -> Range<usize> {
+        let count = question.inputs.count();
+        self.shard.map_or(0..count, |shard| shard.inputs(count))
+    }
+
+    fn about(
+        &self,
+        question: &Question,
+        way: &Way,
+        made_from: &[(String, String)],
+    ) -> Result<BTreeMap<String, String>> {
+        match self.shard {
+            Some(shard) => about_shard(question, way, made_from, self.keep_going, shard),
+            None => about(question, way, made_from, self.keep_going),
+        }
     }
 
     /// Whether the folder holds the whole results of this very run already.
@@ -155,71 +208,20 @@ impl Folder {
             return Ok(false);
         }
         match refuse_others(&self.path, &finished, about) {
-            Ok(()) => Ok(self.arrays().exists() && self.certificates().exists()),
+            Ok(()) => Ok(is_empty(about) || self.arrays().exists() && self.certificates().exists()),
             Err(Error::OtherParts { .. }) if self.replace => Ok(false),
             Err(error) => Err(error),
         }
     }
 
     /// Makes one of all parts, and removes them.
-    fn join(&self, about: &BTreeMap<String, String>) -> Result<()> {
+    fn join(&self, about: &BTreeMap<String, String>, first: usize) -> Result<()> {
         let parts = self.parts();
         let folders: Vec<PathBuf> =
-            finished_parts(&parts)?.iter().map(|part| parts.join(name(part))).collect();
-        let finished = self.path.join(FINISHED);
-        // From here on the old results are not whole.
-        remove(&finished)?;
-        join_explanations(&folders, &self.path)?;
-        for (file, join) in
-            [(STILLS, join_stills as fn(&[PathBuf], &Path) -> Result<()>), (TRACES, join_traces)]
-        {
-            let there: Vec<PathBuf> =
-                folders.iter().map(|folder| folder.join(file)).filter(|path| path.exists()).collect();
-            let whole = self.path.join(file);
-            if there.is_empty() { remove(&whole)? } else { join(&there, &whole)? }
-        }
-        let text = serde_json::to_vec_pretty(about)
-            .map_err(|e| Error::Write { path: finished.clone(), source: e.into() })?;
-        write_whole(&finished, &text)?;
+            finished_parts(&parts, first)?.iter().map(|part| parts.join(name(part))).collect();
+        join(&folders, &self.path, about)?;
         fs::remove_dir_all(&parts).map_err(|e| Error::Write { path: parts.clone(), source: e.into() })
     }
-}
-
-/// What a run's results are made from.
-pub(super) fn about(
-    question: &Question,
-    way: &Way,
-    made_from: &[(String, String)],
-) -> Result<BTreeMap<String, String>> {
-    let mut about: BTreeMap<String, String> = made_from.iter().cloned().collect();
-    let targets = match &question.targets {
-        Targets::Same(targets) => format!("{targets:?}"),
-        Targets::Each(targets) => {
-            format!("one for each: {}", crate::fingerprint(format!("{targets:?}").as_bytes()))
-        }
-        Targets::Highest { count, .. } => format!("the highest {count}"),
-    };
-    let method = match way {
-        Way::Method(method) => serde_json::to_string(method)
-            .map_err(|e| Error::Write { path: FINISHED.into(), source: e.into() })?,
-        Way::Along { allocation, paths, .. } => {
-            about.insert("the fingerprint of the paths".to_string(), way::fingerprint(paths));
-            format!("{} with {allocation:?}", way.name())
-        }
-    };
-    about.insert("the method".to_string(), method);
-    about.insert("the targets".to_string(), targets);
-    about.insert("the count of inputs".to_string(), question.inputs.count().to_string());
-    about.insert("the fingerprint of the inputs".to_string(), fingerprint(question.inputs)?);
-    if let Some(baselines) = &question.context.baselines {
-        about.insert("the fingerprint of the baselines".to_string(), fingerprint(baselines)?);
-    }
-    if let Some(comparison) = question.comparison {
-        about.insert("what inputs are compared with".to_string(), comparison.fingerprint());
-    }
-    about.insert("the processor".to_string(), crate::engine::processor());
-    about.insert("the version".to_string(), env!("CARGO_PKG_VERSION").to_string());
-    Ok(about)
 }
 
 /// Tells of explanations that an earlier session made, a few at a time. False where the watch broke off.
@@ -249,8 +251,8 @@ fn name(inputs: &Range<usize>) -> String {
     format!("{:08}-{:08}", inputs.start, inputs.end)
 }
 
-/// The parts that are whole, from the first input on, up to the first that is missing.
-fn finished_parts(folder: &Path) -> Result<Vec<Range<usize>>> {
+/// The parts that are whole, from input `first` on, up to the first that is missing.
+fn finished_parts(folder: &Path, first: usize) -> Result<Vec<Range<usize>>> {
     let unreadable = |e: std::io::Error| Error::Read { path: folder.to_owned(), source: e.into() };
     let mut found: Vec<Range<usize>> = Vec::new();
     for entry in fs::read_dir(folder).map_err(unreadable)? {
@@ -265,7 +267,7 @@ fn finished_parts(folder: &Path) -> Result<Vec<Range<usize>>> {
         }
     }
     found.sort_by_key(|part| part.start);
-    let mut next = 0;
+    let mut next = first;
     found.retain(|part| {
         let follows = part.start == next && part.end > next;
         next = if follows { part.end } else { next };
@@ -275,11 +277,17 @@ fn finished_parts(folder: &Path) -> Result<Vec<Range<usize>>> {
 }
 
 /// Writes a part, whole or not at all. `rounds` is the number of explanations of each input.
-fn write_part(parts: &Path, part: &Part, rounds: usize) -> Result<()> {
+fn write_part(parts: &Path, part: &Part, failures: &[Failure], rounds: usize) -> Result<()> {
     let place = parts.join(name(&part.inputs));
     let unfinished = parts.join(format!("{UNFINISHED}{}", name(&part.inputs)));
-    save_explanations(&unfinished, &part.explanations)?;
-    save_stills(&unfinished, part.inputs.start * rounds, &part.stills)?;
+    failure::save(&unfinished, failures)?;
+    if !part.explanations.is_empty() {
+        save_explanations(&unfinished, &part.explanations)?;
+    }
+    // The places of stills count on an explanation of every input.
+    if failures.is_empty() {
+        save_stills(&unfinished, part.inputs.start * rounds, &part.stills)?;
+    }
     if let Some(traces) = &part.traces {
         save_traces(&unfinished.join(TRACES), traces)?;
     }
@@ -292,12 +300,7 @@ fn write_part(parts: &Path, part: &Part, rounds: usize) -> Result<()> {
     Ok(())
 }
 
-/// Removes a file that may not be there.
-fn remove(path: &Path) -> Result<()> {
-    match fs::remove_file(path) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-            Err(Error::Write { path: path.to_owned(), source: e.into() })
-        }
-        _ => Ok(()),
-    }
+/// What is said where nothing could be explained.
+fn hopeless(inputs: usize, first: &Failure) -> Error {
+    Error::NothingExplained { inputs, example: first.example, reason: first.reason.clone() }
 }

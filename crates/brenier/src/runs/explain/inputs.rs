@@ -7,6 +7,7 @@ use sha2::{Digest, Sha256};
 
 use crate::data::{Dataset, NpyRows};
 use crate::error::Result;
+use crate::fingerprint_row;
 
 /// Rows in the fingerprint that are held at a time.
 const CHUNK: usize = 256;
@@ -66,13 +67,37 @@ impl Inputs for NpyRows {
     }
 }
 
-/// SHA-256 over the little-endian bytes of all rows, in order.
-pub(super) fn fingerprint(inputs: &dyn Inputs) -> Result<String> {
-    let mut hash = Sha256::new();
-    for first in (0..inputs.count()).step_by(CHUNK) {
-        let rows = inputs.rows(first..(first + CHUNK).min(inputs.count()))?;
-        let bytes: Vec<u8> = rows.iter().flat_map(|value| value.to_le_bytes()).collect();
-        hash.update(&bytes);
+/// A fingerprint of the inputs of a range: SHA-256 over those of its rows, in order. Certificates hold these, so that it can be
+/// told from them too. Rows that cannot be read are an error, or count as such where `skipping` says so.
+pub(super) fn fingerprint(inputs: &dyn Inputs, range: Range<usize>, skipping: bool) -> Result<String> {
+    let mut all = Fingerprints::default();
+    for first in range.clone().step_by(CHUNK) {
+        let some = first..(first + CHUNK).min(range.end);
+        match inputs.rows(some.clone()) {
+            Ok(rows) => rows.rows().into_iter().for_each(|row| all.add(Some(&fingerprint_row(row)))),
+            Err(_) if skipping => some.for_each(|row| {
+                let one = inputs.rows(row..row + 1).ok();
+                all.add(one.map(|rows| fingerprint_row(rows.row(0))).as_deref());
+            }),
+            Err(error) => return Err(error),
+        }
     }
-    Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(all.finish())
+}
+
+/// Fingerprints of rows, one after another.
+#[derive(Default)]
+pub(super) struct Fingerprints(Sha256);
+
+impl Fingerprints {
+    /// The next row; none where it could not be read.
+    pub(super) fn add(&mut self, row: Option<&str>) {
+        self.0.update(row.unwrap_or("unreadable"));
+        self.0.update(b"\n");
+    }
+
+    /// The fingerprint of all.
+    pub(super) fn finish(self) -> String {
+        self.0.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    }
 }

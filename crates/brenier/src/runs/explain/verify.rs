@@ -16,7 +16,8 @@ use ndarray::Array1;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::folder::{FINISHED, about};
+use super::about::about;
+use super::folder::FINISHED;
 use super::{Question, Way};
 use crate::attribute::{Certificate, Explanation};
 use crate::report::ExplanationReader;
@@ -97,7 +98,7 @@ pub fn verify(
     tolerance: f64,
 ) -> Result<Verification> {
     let kept = record(folder)?;
-    let now = about(question, way, made_from)?;
+    let now = about(question, way, made_from, false)?;
     let (because, changed): (Vec<Changed>, Vec<Changed>) =
         differences(&kept, &now).into_iter().partition(|change| ROUNDING.contains(&change.what.as_str()));
     let held_to = (!because.is_empty()).then_some(tolerance);
@@ -137,7 +138,7 @@ pub fn verify(
 }
 
 /// What a finished run says it was made from.
-fn record(folder: &Path) -> Result<BTreeMap<String, String>> {
+pub(super) fn record(folder: &Path) -> Result<BTreeMap<String, String>> {
     let path = folder.join(FINISHED);
     if !path.exists() {
         return Err(Error::NoRecord { folder: folder.to_owned(), file: FINISHED });

@@ -9,6 +9,7 @@ use super::{Part, Question};
 use crate::attribute::{Allocation, Context, Explanation, Frames, Method, Request, Transport, frames};
 use crate::error::{Error, Result, expect_shape};
 use crate::field::VelocityField;
+use crate::packed::PackedInputs;
 use crate::path::{Path, Trace};
 
 /// Stills of each path.
@@ -60,12 +61,14 @@ impl Way<'_> {
         rounds: &[Vec<usize>],
     ) -> Result<Part> {
         let context = context_of(question, &range);
+        // Held features are left out by the method, which keeps no trace then.
+        let held = question.score.inputs().is_some_and(PackedInputs::has_held);
         let mut traces: Option<Vec<Trace>> = None;
         let mut found: Vec<std::vec::IntoIter<Shown>> = Vec::with_capacity(rounds.len());
         for targets in rounds {
             let shown = match (self, context.flows.as_slice(), &traces) {
                 // One trace for all targets: made for the first of them.
-                (Way::Method(Method::Transport(transport)), &[flow], None) => {
+                (Way::Method(Method::Transport(transport)), &[flow], None) if !held => {
                     let (shown, made) = traced(question, transport, flow, rows, &range, targets)?;
                     traces = Some(made);
                     shown
@@ -202,7 +205,7 @@ pub(super) fn with_stills(
         let frames = match path {
             Some(path) => {
                 let found = frames(question.score, *path, certificate.target, PIECES)?;
-                Some(found.ending_at(explanation.values.view()))
+                Some(found.ending_at(explanation.values.view(), question.score.shape()))
             }
             None => None,
         };

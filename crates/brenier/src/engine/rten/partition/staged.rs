@@ -13,6 +13,7 @@ use rten_tensor::Layout;
 
 use super::buffers::Buffers;
 use super::cut::{Stage, cut};
+use crate::engine::Arithmetic;
 use crate::engine::rten::quirks::merge_outputs;
 use crate::error::Result;
 
@@ -65,6 +66,7 @@ impl Staged {
     /// Loads a model whose outputs are all different. `load_error` says what is wrong with a node.
     pub(crate) fn load(
         model: &Model,
+        arithmetic: Arithmetic,
         load_error: impl Fn(Option<&str>, String) -> crate::Error,
     ) -> Result<Staged> {
         let mut slots: BTreeMap<String, Slot> = BTreeMap::new();
@@ -78,7 +80,9 @@ impl Staged {
         for stage in cut(&model.graph)? {
             stages.push(match stage {
                 Stage::Part(graph) => part(model, graph, &mut slot, &load_error)?,
-                Stage::Kernel(node) => kernel(model, node, &mut slot, &mut constants, &load_error)?,
+                Stage::Kernel(node) => {
+                    kernel(model, node, arithmetic, &mut slot, &mut constants, &load_error)?
+                }
             });
         }
         let outputs: Vec<Slot> = model.graph.outputs.iter().map(|v| slot(&v.name)).collect();
@@ -120,6 +124,7 @@ impl Source {
 fn kernel(
     model: &Model,
     node: Node,
+    arithmetic: Arithmetic,
     slot: &mut impl FnMut(&str) -> Slot,
     constants: &mut BTreeMap<Slot, TensorData>,
     load_error: &impl Fn(Option<&str>, String) -> crate::Error,
@@ -129,7 +134,10 @@ fn kernel(
     let mut inputs = Vec::new();
     for (i, name) in node.given_inputs().enumerate() {
         let constant = model.graph.initializers.get(name);
-        let keeps = |data: &&TensorData| kernel.fix(i, Input { shape: data.shape(), data: &data.to_f32() });
+        let keeps = |data: &&TensorData| {
+            let value = Input { shape: data.shape(), data: &data.to_f32() };
+            kernel.fix(i, value, arithmetic.of_kernels())
+        };
         inputs.push(match constant.filter(keeps) {
             Some(data) => Source::Kept(data.shape().to_vec()),
             None => {

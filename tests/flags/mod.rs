@@ -2,6 +2,7 @@
 //!
 //! [`named`] reads every string of a crate outside of tests and documentation, and hands back those that speak command
 //! line: `--flag`, `-o`, or a verb of `brenier`.
+#![allow(clippy::unwrap_used)]
 
 use std::path::Path;
 

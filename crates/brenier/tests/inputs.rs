@@ -1,4 +1,5 @@
 //! Models with several inputs, with held ones, and explained inside, against Captum (`fixtures/inputs/generate.py`).
+#![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
 use std::fs::File;

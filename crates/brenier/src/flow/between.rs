@@ -125,18 +125,19 @@ impl<'a> ClassPairs<'a> {
         for i in (1..size).rev() {
             order.swap(i, rng.random_range(0..=i));
         }
-        let together = |part: &dyn Fn(&(Vec<f32>, Array2<f32>, Array2<f32>)) -> Array2<f32>| {
-            let parts: Vec<Array2<f32>> = coupled.iter().map(part).collect();
+        let together = |parts: Vec<Array2<f32>>| {
             let views: Vec<_> = parts.iter().map(|part| part.view()).collect();
             let whole =
                 concatenate(Axis(0), &views).map_err(|_| Error::Zero { what: "the number of pairs" })?;
             Ok::<_, Error>(whole.select(Axis(0), &order))
         };
-        Ok(Round {
-            references: together(&|(_, z0, _)| z0.clone())?,
-            data: together(&|(_, _, z1)| z1.clone())?,
-            classes: together(&|(told, ..)| Array2::from_shape_fn((group, told.len()), |(_, k)| told[k]))?,
-        })
+        let (mut references, mut data, mut classes) = (Vec::new(), Vec::new(), Vec::new());
+        for (told, z0, z1) in coupled {
+            references.push(z0);
+            data.push(z1);
+            classes.push(Array2::from_shape_fn((group, told.len()), |(_, k)| told[k]));
+        }
+        Ok(Round { references: together(references)?, data: together(data)?, classes: together(classes)? })
     }
 
     /// A class to come from, or all others, and one to go to.

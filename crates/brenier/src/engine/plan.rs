@@ -73,7 +73,8 @@ impl Plan {
         if quantised || self.place_matters && !rows_are_independent(graph)? {
             return Ok(1);
         }
-        let bytes = Cost::of(graph)?.activation_bytes.max(1);
+        // Of a network that only pools, the input is what is large.
+        let bytes = Cost::of(graph)?.activation_bytes.max(input_bytes(graph)).max(1);
         let (suits, worth) = (BYTES / bytes, NODE_BYTES * graph.nodes.len() as u64 / bytes);
         let rows = if worth > suits { worth.next_multiple_of(4) } else { suits }.min(MOST);
         // A multiple of 4, or 1: ONNX Runtime treats the last elements of a tensor differently otherwise.
@@ -108,6 +109,16 @@ fn rows_are_independent(graph: &Graph) -> Result<bool> {
         }
     }
     Ok(true)
+}
+
+/// Bytes of one row of all inputs, as far as their sizes are known.
+fn input_bytes(graph: &Graph) -> u64 {
+    let row = |shape: &Vec<Dim>| -> u64 {
+        let sizes =
+            shape.iter().skip(1).map(|dim| dim.known().and_then(|n| u64::try_from(n).ok()).unwrap_or(1));
+        sizes.fold(4, u64::saturating_mul)
+    };
+    graph.inputs.iter().filter_map(|input| input.shape.as_ref()).map(row).fold(0, u64::saturating_add)
 }
 
 /// Bytes of all values that grow with the batch. Weights and their gradients do not.
@@ -164,6 +175,11 @@ mod tests {
         assert_eq!(plan(true).rows(&graph(n(), 1 << 17, false)).unwrap(), 4);
         assert_eq!(plan(true).rows(&graph(n(), 1 << 20, false)).unwrap(), 1);
         assert_eq!(plan(true).rows(&graph(Dim::Known(3), 8, false)).unwrap(), 3);
+        let mut b = Builder::new("pool");
+        let x = b.input("x", DType::F32, &[n(), Dim::Known(1 << 20)]);
+        let y = b.reduce_sum(&x, &[1], true);
+        b.output("y", &y);
+        assert_eq!(plan(true).rows(&b.finish().unwrap()).unwrap(), 1, "the input alone fills the cache");
         assert_eq!(plan(true).rows(&graph(n(), 7, true)).unwrap(), 1);
         assert_eq!(plan(false).rows(&graph(n(), 7, true)).unwrap(), 64);
         assert_eq!(plan(true).rows(&graph(n(), 8, true)).unwrap(), 64);

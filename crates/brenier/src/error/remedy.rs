@@ -159,6 +159,11 @@ impl From<&'static str> for Remedy {
     }
 }
 
+/// The remedies of verdicts that name a setting of a front end. Files hold their words; whoever reads a file finds the
+/// remedy again, and can say it in flags or arguments.
+const IN_VERDICTS: [Remedy; 4] =
+    [Remedy::Calibrate, Remedy::MoreGradients, Remedy::MoreInversionSteps, Remedy::SmallerSolverTolerance];
+
 /// Something to say that stops nothing: a fact, and what to try where there is something.
 #[derive(Debug, Clone, Eq)]
 pub struct Notice {
@@ -221,7 +226,13 @@ impl Serialize for Notice {
 
 impl<'de> Deserialize<'de> for Notice {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer).map(Notice::from)
+        let text = String::deserialize(deserializer)?;
+        let known =
+            IN_VERDICTS.iter().find_map(|remedy| Some((text.strip_suffix(&format!(": {remedy}"))?, *remedy)));
+        Ok(match known {
+            Some((what, remedy)) => Notice::with(what, remedy),
+            None => text.into(),
+        })
     }
 }
 

@@ -215,8 +215,18 @@ impl Evaluate {
 /// What is known to decide, of the rows that were chosen.
 fn mask(file: &Path, [rows, features]: [usize; 2], chosen: &[usize]) -> Result<Array2<bool>> {
     brenier::data::expect_honest_npy(file)?;
-    let found: ArrayD<bool> = ndarray_npy::read_npy(file)
-        .with_context(|| format!("cannot read {} as an array of booleans", file.display()))?;
+    let found: ArrayD<bool> = match ndarray_npy::read_npy(file) {
+        Ok(found) => found,
+        // Masks of images are often bytes.
+        Err(_) => ndarray_npy::read_npy::<_, ArrayD<u8>>(file)
+            .with_context(|| {
+                format!(
+                    "cannot read {} as an array of booleans, or of bytes of which 0 is false\nhint: save mask.astype(bool)",
+                    file.display()
+                )
+            })?
+            .mapv(|byte| byte != 0),
+    };
     let shape = found.shape().to_vec();
     let flat = found.into_shape_with_order((rows, features)).ok().with_context(|| {
         format!(

@@ -121,7 +121,7 @@ impl<'a> Gathering<'a> {
             let place = columns.iter().position(|column| column.name == name);
             place
                 .map(|place| (place, name.to_string()))
-                .ok_or_else(|| no_cohorts(name, "there is no such column"))
+                .ok_or_else(|| no_cohorts(name, "cohorts need a column of the table"))
         });
         Ok(Gathering {
             columns,
@@ -161,7 +161,7 @@ impl<'a> Gathering<'a> {
             let key = self.columns[*place].level_of(values[*place]);
             let many = self.cohorts.len() == COHORTS && !self.cohorts.contains_key(&key);
             if many {
-                return Err(no_cohorts(name, &format!("it has more than {COHORTS} values")));
+                return Err(no_cohorts(name, "cohorts need one of at most 12 values"));
             }
             let fresh = || (Moments::default(), vec![Moments::default(); credit.len()]);
             let (score, lean) = self.cohorts.entry(key).or_insert_with(fresh);
@@ -237,11 +237,12 @@ pub fn save_glance(folder: &Path, title: &str, columns: &[Column], by: Option<&s
     Ok(vec![json, html])
 }
 
-fn no_cohorts(name: &str, reason: &str) -> Error {
-    Error::Method {
-        method: format!("cohorts by {name}"),
-        reason: reason.to_string(),
-        remedy: "name a column of categories, or of a few numbers".into(),
+fn no_cohorts(name: &str, needs: &'static str) -> Error {
+    Error::Setting {
+        name: "the column of the cohorts",
+        value: name.to_string(),
+        needs,
+        hint: "name a column of categories, or of a few numbers".into(),
     }
 }
 
@@ -344,7 +345,12 @@ mod tests {
     #[test]
     fn cohorts_need_a_column_with_few_values() {
         let columns = columns_of_features(&["age"]);
-        assert!(Gathering::new(&columns, Some("town")).unwrap_err().to_string().contains("no such column"));
+        assert!(
+            Gathering::new(&columns, Some("town"))
+                .unwrap_err()
+                .to_string()
+                .contains("is town, but cohorts need a column of the table")
+        );
         let mut gathering = Gathering::new(&columns, Some("age")).unwrap();
         let row = |i: usize| Explanation {
             values: array![1.0],
@@ -355,6 +361,6 @@ mod tests {
             certificate: Certificate::new("ig", i, 0, 0.0),
         };
         let told = (0..20).find_map(|i| gathering.add(&row(i)).err()).unwrap().to_string();
-        assert!(told.contains("cohorts by age") && told.contains("more than 12 values"), "{told}");
+        assert!(told.contains("is age, but cohorts need one of at most 12 values"), "{told}");
     }
 }

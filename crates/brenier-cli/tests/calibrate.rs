@@ -98,7 +98,7 @@ fn a_flow_is_calibrated_at_the_end_of_training_or_by_hand_and_certificates_can_t
     assert!(open.iter().all(|c| c["path"]["ordinary"]["kind"] == "not-calibrated"), "{}", open[0]);
     assert!(open.iter().any(|c| c["verdict"]["kind"] == "not-calibrated"), "{}", open[0]);
     assert!(open.iter().all(|c| c["verdict"]["kind"] != "pass"), "{}", open[0]);
-    assert_eq!(open[0]["format"], 2);
+    assert_eq!(open[0]["format"], 3);
 
     let done = brenier(&["calibrate", text(&run), text(&data), "--format", "json"]);
     assert_eq!(done.status.code(), Some(0), "{}", stderr(&done));

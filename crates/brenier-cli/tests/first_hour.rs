@@ -180,12 +180,13 @@ fn the_map_has_an_error_of_its_own_that_is_estimated_well() {
     }
     // Where gradients run out, the number has digits, and the flag exists.
     network(&place, "net.onnx", "Relu");
-    let found = place.json(
-        "explain -m net.onnx wide.npy --limit 1 --target 0 --map-tolerance 1e-6 --max-gradients 100 --format json",
-    );
-    let reasons = found[0]["verdict"]["reasons"].to_string();
-    assert!(reasons.contains("the map is about") && reasons.contains("1.0e-4 %"), "{reasons}");
-    assert!(reasons.contains("--max-gradients"), "{reasons}");
+    let line = "explain -m net.onnx wide.npy --limit 1 --target 0 --map-tolerance 1e-6 --max-gradients 100";
+    let done = place.run(line);
+    let table = String::from_utf8_lossy(&done.stdout);
+    assert!(table.contains("the map is about") && table.contains("1.0e-4 %"), "{table}");
+    assert!(table.contains("--max-gradients"), "{table}");
+    let reasons = place.json(&format!("{line} --format json"))[0]["verdict"]["reasons"].to_string();
+    assert!(reasons.contains("allow more gradients") && !reasons.contains("--"), "{reasons}");
 }
 
 #[test]

@@ -253,7 +253,7 @@ fn bad_data_is_refused_with_its_place() {
     let message = refused(&good, &["--network", "transformer"]);
     assert!(message.contains("there is no network 'transformer'"), "{message}");
     let message = refused(&good, &["--batch", "10", "--group", "4"]);
-    assert!(message.contains("no meaning for independent pairs"), "{message}");
+    assert!(message.contains("the group is 4, but independent pairs have no groups"), "{message}");
     let labelled: String =
         (0..40).map(|i| format!("{},{},{}\n", i, i * i, ["low", "high"][i / 20])).collect();
     let labelled = file("labelled.csv", &format!("a,b,class\n{labelled}"));

@@ -167,13 +167,22 @@ mod tests {
 
     #[test]
     fn what_only_cancels_noise_gets_less_than_by_the_weights() {
-        // x0 = signal + noise, x1 = noise: the best score is x0 - x1, and x1 has nothing to do with the signal.
-        let train = Array2::from_shape_fn((400, 2), |(i, j)| {
-            let (signal, noise) = ((1.7 * i as f64).sin(), 2.0 * (2.3 * i as f64 + 1.0).sin());
-            if j == 0 { signal + noise } else { noise }
+        // x0 = signal + noise, x1 = noise: the best score is x0 - x1, and x1 has nothing to do with the signal. The other
+        // features decide which rows are near; with two features alone the near rows are a small round cloud, whose
+        // covariance says nothing.
+        const OTHERS: usize = 30;
+        let mut rng = ChaCha8Rng::seed_from_u64(3);
+        let mut train = Array2::from_shape_simple_fn((1000, 2 + OTHERS), || StandardNormal.sample(&mut rng));
+        for mut row in train.rows_mut() {
+            row[0] += row[1];
+        }
+        let score = ScoreFn::new(&[2 + OTHERS], |x, _| {
+            let mut gradient = Array1::zeros(2 + OTHERS);
+            (gradient[0], gradient[1]) = (1.0, -1.0);
+            (x[0] - x[1], gradient)
         });
-        let score = ScoreFn::new(&[2], |x, _| (x[0] - x[1], array![1.0, -1.0]));
-        let input = array![[0.5, 0.2]];
+        let mut input = Array2::zeros((1, 2 + OTHERS));
+        (input[[0, 0]], input[[0, 1]]) = (0.5, 0.2);
         let credit = pattern_local(&score, input.view(), &[0], train.view(), 1).unwrap();
         assert!(credit[[0, 1]].abs() < 0.5 * credit[[0, 0]].abs(), "{credit}");
     }

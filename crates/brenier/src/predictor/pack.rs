@@ -33,7 +33,8 @@ const ROW: &str = "brenier/row";
 /// b.output("f", &product);
 /// let packing = Packing { hold: vec!["y".into()], ..Packing::default() };
 /// let config = PredictorConfig { packing: Some(packing), ..PredictorConfig::default() };
-/// let model = OnnxPredictor::new(&Model::new(b.finish()?), &config)?;
+/// let model = Model { graph: b.finish()?, opset: 18, ir_version: 8, ..Model::default() };
+/// let model = OnnxPredictor::new(&model, &config)?;
 /// assert_eq!(model.shape(), [4]);
 /// assert_eq!(model.inputs().map(|inputs| inputs.explained_features()), Some((vec![0, 1], vec![2])));
 /// # Ok::<(), brenier::Error>(())

@@ -76,7 +76,7 @@ fn doubtful_explanations_are_warned_of_in_words() {
     let line = Line::new(array![0.0, 0.0].view(), array![1.5, 2.5].view()).unwrap();
     let crude = PathIntegral::new(Rule::Left { steps: 2 }).explain(&score, &line, 0).unwrap();
     match crude.certificate.verdict {
-        Verdict::Warn { reasons } => assert!(reasons[0].what.contains("more steps"), "{reasons:?}"),
+        Verdict::Warn { reasons } => assert!(reasons[0].to_string().contains("more steps"), "{reasons:?}"),
         other => panic!("two left steps are not enough: {other:?}"),
     }
     let fine = PathIntegral::new(Rule::adaptive(1e-3)).explain(&score, &line, 0).unwrap();

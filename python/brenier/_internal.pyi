@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
-    "Flow", "Model", "VERSION", "evaluate", "explain", "export", "heat_map", "inspect", "load", "method", "methods", "metrics", "reflow",
+    "Flow", "Model", "VERSION", "evaluate", "explain", "export", "heat_map", "inspect", "load", "method", "methods", "metrics", "reasons", "reflow",
     "save", "shift", "train_flow",
 ]
 

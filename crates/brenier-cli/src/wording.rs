@@ -36,6 +36,7 @@ pub(crate) fn flags(remedy: &Remedy) -> String {
         Remedy::ListInnerValues => {
             "name a value or a node of the graph; `brenier inspect --values` lists them"
         }
+        Remedy::CutTexts => "cut texts with --max-tokens N, or shorten this one",
         Remedy::NoGradientsInOnnxRuntime => {
             "use a method that needs none, with ONNX Runtime: --engine ort --method kernel-shap, shapley-values, lime, \
              occlusion or feature-ablation (docs/pipelines.md)"

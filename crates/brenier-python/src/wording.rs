@@ -32,6 +32,7 @@ pub(crate) fn arguments(remedy: &Remedy) -> String {
         Remedy::ListInnerValues => {
             "name a value or a node of the graph; brenier.inspect(model) says which there are"
         }
+        Remedy::CutTexts => "cut texts with max_tokens=, or shorten this one",
         Remedy::NoGradientsInOnnxRuntime => {
             "use a method that needs none, with engine='ort': kernel-shap, shapley-values, lime, occlusion or \
              feature-ablation"

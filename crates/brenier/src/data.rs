@@ -23,6 +23,7 @@ mod parquet;
 mod population;
 mod scaling;
 mod table;
+mod texts;
 
 pub use crate::error::DataError;
 pub(crate) use coding::with_features as columns_with_features;
@@ -33,3 +34,4 @@ pub use open::learn_columns;
 pub use options::{Color, Layout, Missing, OpenOptions, Part, Transform};
 pub use population::Population;
 pub use scaling::{Constants, Real, Scaling, ScalingConfig, ScalingMethod, ScalingUnit};
+pub use texts::read_texts;

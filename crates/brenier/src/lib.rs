@@ -59,6 +59,7 @@ pub mod runs;
 mod score;
 mod store;
 mod student;
+pub mod text;
 pub mod train;
 pub mod transport;
 mod whole_file;
@@ -86,7 +87,8 @@ pub use path::{
 pub use predictor::{
     BlockedNode, ChannelOrder, Embedding, Inspection, InterfaceValue, LayerPredictor, LayerValues, Layout,
     ModelFile, Multipliers, NamedInputs, OnnxPredictor, Packing, PairPredictor, PredictorConfig,
-    Preprocessing, Sidecar, SidecarColumn, ValueAndGradient, ValuePredictor, embeddings, resampling,
+    Preprocessing, Sidecar, SidecarColumn, TextBaseline, TextInputs, ValueAndGradient, ValuePredictor,
+    embeddings, resampling,
 };
 pub use ranking::highest_first;
 pub use score::{Score, ScoreFn, Trees, ValueFn};

@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use ndarray::{Array2, ArrayD, ArrayView2, Axis, concatenate, s};
+use ndarray::{Array2, ArrayD, ArrayView1, ArrayView2, Axis, concatenate, s};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
@@ -98,6 +98,14 @@ impl PackedInputs {
             found.insert(input.name.clone(), part);
         }
         found
+    }
+
+    /// The credit of each token of an input of ids, from one flat row of credit; nothing where its embedding is not explained.
+    pub fn of_tokens(&self, ids: &str, values: ArrayView1<f64>) -> Option<Vec<f64>> {
+        let input = self.explained().find(|input| input.embeds.as_deref() == Some(ids))?;
+        let width = input.shape.last().copied().filter(|width| *width > 0)?;
+        let part = values.slice(s![input.range.clone()]);
+        Some(part.exact_chunks(width).into_iter().map(|vector| vector.sum()).collect())
     }
 
     /// A name for every feature: `age`, `table[3]`, `image[0,2,5]`.

@@ -23,6 +23,7 @@ const ORDER: &[&str] = &[
     "npz",
     // The function explained, the velocity field.
     "packed",
+    "text",
     "score",
     // What is ordinary for a field that was learned.
     "calibration",

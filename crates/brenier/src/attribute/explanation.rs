@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Checks, ComparisonCertificate, Rule, Verdict};
 use crate::path::PathEvidence;
+use crate::text::Tokens;
 
 /// The credit of each feature of one input for one score.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -75,6 +76,9 @@ pub struct Certificate {
     /// What the input was compared with, where it was compared with a population.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comparison: Option<ComparisonCertificate>,
+    /// The tokens of the input, where it is text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<Tokens>,
     /// The engine that ran the networks.
     pub engine: Option<String>,
     /// Version of this library.
@@ -182,6 +186,7 @@ impl Certificate {
             path: None,
             sampling: None,
             comparison: None,
+            text: None,
             engine: None,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             model_hash: None,

@@ -45,6 +45,8 @@ pub enum Remedy {
     OtherInnerValue,
     /// Look at the inner values that have names.
     ListInnerValues,
+    /// Cut texts to fewer tokens.
+    CutTexts,
     /// Use a method that asks for scores only, with ONNX Runtime.
     NoGradientsInOnnxRuntime,
 
@@ -119,6 +121,7 @@ impl fmt::Display for Remedy {
             Remedy::NameInnerValue => "name an inner value of floats, or hold fewer inputs",
             Remedy::OtherInnerValue => "another inner value can be named",
             Remedy::ListInnerValues => "name a value or a node of the graph; an inspection lists them",
+            Remedy::CutTexts => "cut texts to so many tokens, or shorten this one",
             Remedy::NoGradientsInOnnxRuntime => {
                 "use a method that needs none, with ONNX Runtime: kernel-shap, shapley-values, lime, occlusion or feature-ablation"
             }

@@ -9,6 +9,7 @@
 
 use std::collections::BTreeMap;
 
+use ndarray::Array2;
 use onnx_grad::{Dim, Graph, ValueInfo, shapes::Facts};
 
 use crate::error::{Error, Remedy, Result};
@@ -53,6 +54,15 @@ pub fn embeddings(graph: &Graph) -> Vec<Embedding> {
         }
     }
     found
+}
+
+/// The table that the vectors of a value are chosen from.
+pub(super) fn table_of(graph: &Graph, value: &str) -> Option<Array2<f64>> {
+    let node = graph.nodes.iter().find(|node| node.is("Gather") && node.output(0) == Some(value))?;
+    let table = graph.initializers.get(node.input(0)?)?;
+    let &[entries, width] = table.shape() else { return None };
+    let numbers = table.to_f32().iter().map(|v| f64::from(*v)).collect();
+    Array2::from_shape_vec((entries, width), numbers).ok()
 }
 
 /// The name of the value that a user means: a value, or the first output of a node.

@@ -241,7 +241,7 @@
     context.putImageData(pixels, 0, 0);
     return target;
   };
-  const ownWay = (one, values, input, errors, { method, example }) => {
+  const ownWay = (one, values, input, errors, { method, example, text }) => {
     const cut = (all) => (all ? all.slice(one.range.start, one.range.end) : null);
     const [credit, state] = [cut(values), cut(input)];
     const total = credit.reduce((sum, v) => sum + v, 0);
@@ -260,11 +260,18 @@
     if (one.embeds) {
       const size = one.shape[one.shape.length - 1];
       const tokens = Float64Array.from({ length: credit.length / size }, (_, t) => credit.slice(t * size, (t + 1) * size).reduce((sum, v) => sum + v, 0));
-      const most = largest(tokens);
-      const words = report.tokens[one.embeds]?.[example] ?? [];
-      const spans = [...tokens].map((v, t) => {
-        const [r, g, b] = diverging(most > 0 ? v / most : 0).map(Math.round);
-        return make("span", { class: "token", style: `background: rgb(${r},${g},${b})`, title: short(v) }, words[t] ?? `${t}`);
+      const names = text?.input === one.embeds ? text.tokens : report.tokens[one.embeds]?.[example] ?? [];
+      // Pieces of one word are one to a reader; its credit is their sum.
+      const words = text?.input === one.embeds ? text.words : [...tokens].map((_, t) => ({ text: names[t] ?? `${t}`, first: t, end: t + 1 }));
+      const sums = words.map(({ first, end }) => tokens.slice(first, end).reduce((sum, v) => sum + v, 0));
+      const most = largest(sums);
+      const spans = words.map((word, w) => {
+        const [r, g, b] = diverging(most > 0 ? sums[w] / most : 0).map(Math.round);
+        const pieces = [...tokens.slice(word.first, word.end)].map((v, t) => `${names[word.first + t] ?? ""} ${short(v)}`).join(", ");
+        const title = word.end - word.first > 1 ? `${short(sums[w])}: ${pieces}` : short(sums[w]);
+        // Dark colours have light letters.
+        const ink = 0.299 * r + 0.587 * g + 0.114 * b < 130 ? "#fff" : "#111";
+        return make("span", { class: word.special ? "token special" : "token", style: `background: rgb(${r},${g},${b}); color: ${ink}`, title }, word.text);
       });
       return [make("figure", {}, make("p", { class: "tokens" }, ...spans), make("div", {}, colourBar(most)), caption)];
     }

@@ -8,6 +8,7 @@ use sha2::{Digest, Sha256};
 use crate::data::{Dataset, NpyRows};
 use crate::error::Result;
 use crate::fingerprint_row;
+use crate::text::Tokens;
 
 /// Rows in the fingerprint that are held at a time.
 const CHUNK: usize = 256;
@@ -25,6 +26,11 @@ pub trait Inputs {
 
     /// The name of one, such as its file.
     fn name(&self, _row: usize) -> Option<String> {
+        None
+    }
+
+    /// The tokens of one, where it is text.
+    fn tokens(&self, _row: usize) -> Option<Tokens> {
         None
     }
 }

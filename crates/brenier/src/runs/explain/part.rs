@@ -40,6 +40,7 @@ impl Provenance {
             certificate.flow_hash = self.flows.clone().filter(|_| way.follows_flows());
             certificate.input_hash = Some(fingerprint_row(explanation.input.view()));
             certificate.name = inputs.name(certificate.example);
+            certificate.text = inputs.tokens(certificate.example);
         }
     }
 }

@@ -13,6 +13,7 @@ mod preprocessing;
 mod schema;
 mod surroundings;
 mod targets;
+mod text;
 
 pub(crate) use self::against::{AgainstArgs, Direction, Parts};
 pub(crate) use self::groups::grouping;

@@ -6,6 +6,7 @@ use std::path::{Path as FilePath, PathBuf};
 use anyhow::{Context, Result, anyhow, bail};
 use brenier::data::{Column, Dataset, NpyRows, OpenOptions, expect_honest_npy};
 use brenier::runs::explain::Inputs;
+use brenier::text::Tokens;
 use brenier::{Score, ValuePredictor};
 use ndarray::{Array2, ArrayD, Axis, concatenate, s};
 use ndarray_npy::{ReadNpyError, read_npy};
@@ -155,6 +156,12 @@ enum Source {
         rows: Array2<f64>,
     },
     Data(Dataset),
+    /// Texts as ids, with what their tokens are.
+    Texts {
+        names: Vec<String>,
+        tokens: Vec<Tokens>,
+        rows: Array2<f64>,
+    },
 }
 
 impl Source {
@@ -180,7 +187,7 @@ impl Source {
     fn len(&self) -> usize {
         match self {
             Source::Array(rows, change) => change.limit(rows.len()),
-            Source::Held { rows, .. } => rows.nrows(),
+            Source::Held { rows, .. } | Source::Texts { rows, .. } => rows.nrows(),
             Source::Data(data) => data.len(),
         }
     }
@@ -188,7 +195,9 @@ impl Source {
     fn rows(&self, range: Range<usize>) -> brenier::Result<Array2<f64>> {
         match self {
             Source::Array(rows, change) => Ok(change.apply(rows.rows(range)?)),
-            Source::Held { rows, .. } => Ok(rows.slice(s![range, ..]).to_owned()),
+            Source::Held { rows, .. } | Source::Texts { rows, .. } => {
+                Ok(rows.slice(s![range, ..]).to_owned())
+            }
             Source::Data(data) => data.rows_f64(&range.collect::<Vec<_>>()),
         }
     }
@@ -197,6 +206,7 @@ impl Source {
         match self {
             Source::Array(rows, _) => format!("{}#{row}", rows.path().display()),
             Source::Held { file, .. } => format!("{file}#{row}"),
+            Source::Texts { names, .. } => names.get(row).cloned().unwrap_or_default(),
             Source::Data(data) => data.name(row),
         }
     }
@@ -233,6 +243,11 @@ impl Sources {
     /// Rows that were read already.
     pub(crate) fn of_rows(origin: &str, rows: Array2<f64>) -> Sources {
         Sources(vec![Source::Held { file: origin.to_string(), rows }])
+    }
+
+    /// Texts that were made ids, with their tokens.
+    pub(crate) fn of_texts(names: Vec<String>, tokens: Vec<Tokens>, rows: Array2<f64>) -> Sources {
+        Sources(vec![Source::Texts { names, tokens, rows }])
     }
 
     /// The number of rows of all together.
@@ -298,5 +313,12 @@ impl Inputs for Sources {
 
     fn name(&self, row: usize) -> Option<String> {
         self.find(row).map(|(source, row)| source.name(row))
+    }
+
+    fn tokens(&self, row: usize) -> Option<Tokens> {
+        match self.find(row)? {
+            (Source::Texts { tokens, .. }, row) => tokens.get(row).cloned(),
+            _ => None,
+        }
     }
 }

@@ -11,6 +11,7 @@ use ndarray::Array2;
 
 use super::groups::grouping;
 use super::named::Named;
+use super::text::TextArgs;
 
 /// Background rows over which an expectation is taken.
 const BACKGROUND_ROWS: usize = 100;
@@ -175,10 +176,29 @@ impl MethodArgs {
         options: &OpenOptions,
         count: usize,
     ) -> Result<(MethodArgs, Option<Array2<f64>>)> {
+        if let Some(rows) = named.no_text() {
+            return Ok((MethodArgs { baseline: None, ..self }, Some(rows)));
+        }
         let file = self.baseline.clone().filter(|file| baseline(file) == Some(Baseline::Given));
+        let file = file.filter(|file| constant(file).is_none());
         let Some(file) = file else { return Ok((self, None)) };
         let rows = named.baselines(&file, options, count)?;
         Ok((MethodArgs { baseline: None, ..self }, Some(rows)))
+    }
+
+    /// The same where inputs are text, for which baselines have names of their own.
+    pub(crate) fn for_text(self, text: &TextArgs, names: &[String]) -> MethodArgs {
+        let takes_one = |name: &String| {
+            let method = Method::new(name.trim(), &Settings::default());
+            method.is_ok_and(|method| method.spec().uses(Setting::Baseline))
+        };
+        let used = self.background.is_none() && names.iter().any(takes_one);
+        MethodArgs { baseline: text.baseline(self.baseline, used), ..self }
+    }
+
+    /// Where a path starts, as it was said.
+    pub(crate) fn baseline(&self) -> Option<&str> {
+        self.baseline.as_deref()
     }
 
     /// Whether it is said where a path starts.

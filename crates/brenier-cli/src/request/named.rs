@@ -14,6 +14,7 @@ use ndarray_npy::{NpzReader, ReadNpyError, ReadNpzError, read_npy};
 
 use super::inputs::Sources;
 use super::model::{Loaded, ModelArgs};
+use super::text::TextArgs;
 use crate::engine_args::EngineArgs;
 
 /// Models with several inputs, and values inside a model
@@ -32,9 +33,11 @@ pub(crate) struct NamedArgs {
     /// Explain values inside the model, by their names or those of their nodes (`brenier inspect --values`)
     #[arg(long, value_name = "VALUES", value_delimiter = ',')]
     at: Vec<String>,
+    #[command(flatten)]
+    pub(crate) text: TextArgs,
 }
 
-type Arrays = BTreeMap<String, ArrayD<f64>>;
+pub(super) type Arrays = BTreeMap<String, ArrayD<f64>>;
 
 /// Inputs by name, as they were read.
 pub(crate) struct Named {
@@ -43,11 +46,17 @@ pub(crate) struct Named {
     /// Ids as they were given, by the input's name, for the report.
     pub(crate) tokens: BTreeMap<String, Vec<Vec<String>>>,
     pub(crate) sources: Sources,
+    /// References that stand for no text, where they were asked for.
+    no_text: Option<Array2<f64>>,
 }
 
 impl NamedArgs {
     fn is_empty(&self) -> bool {
-        self.input.is_empty() && self.explain.is_empty() && self.hold.is_empty() && self.at.is_empty()
+        !self.text.is_given()
+            && self.input.is_empty()
+            && self.explain.is_empty()
+            && self.hold.is_empty()
+            && self.at.is_empty()
     }
 
     /// Reads the inputs; nothing where none was given by name and no inner value is asked for.
@@ -57,14 +66,18 @@ impl NamedArgs {
         model: &ModelArgs,
         options: &OpenOptions,
         engine: &EngineArgs,
+        baseline: Option<&str>,
     ) -> Result<Option<Named>> {
         if self.is_empty() {
             return Ok(None);
         }
         let file = ModelFile::open(&model.model)?;
         let graph = &file.model()?.graph;
-        let (arrays, origin) = match (self.input.as_slice(), files) {
-            ([], _) => self.of_the_only_input(files, model, options, engine)?,
+        let (mut files, mut input) = (files.to_vec(), self.input.clone());
+        let texts = self.text.read(&mut files, &mut input, &self.explain, graph, options)?;
+        let (mut arrays, mut origin) = match (input.as_slice(), files.as_slice()) {
+            ([], []) if texts.is_some() => (Arrays::new(), "text".to_string()),
+            ([], files) => self.of_the_only_input(files, model, options, engine)?,
             (given, []) => {
                 let mut arrays = Arrays::new();
                 for one in given {
@@ -77,7 +90,16 @@ impl NamedArgs {
                 first.display()
             ),
         };
-        let explain = (!self.explain.is_empty()).then(|| self.explain.clone());
+        let mut explain = (!self.explain.is_empty()).then(|| self.explain.clone());
+        if let Some(texts) = &texts {
+            origin = texts.origin();
+            if explain.is_none() && self.at.is_empty() {
+                let floats = |name: &&String| graph.input(name).is_some_and(|input| input.dtype.is_float());
+                let given = arrays.keys().filter(floats).filter(|name| !self.hold.contains(name)).cloned();
+                explain = Some(given.chain([texts.inputs.ids.clone()]).collect());
+            }
+            arrays.extend(texts.inputs.arrays.clone());
+        }
         let packing = Packing { explain, hold: self.hold.clone(), at: self.at.clone(), ..Packing::default() };
         let packing = packing.sized_by(graph, &arrays);
         let config = model.packed(packing.clone()).config(engine)?;
@@ -86,8 +108,14 @@ impl NamedArgs {
         if rows.nrows() == 0 {
             bail!("{origin} holds no examples");
         }
-        let tokens = tokens(&inputs, &arrays);
-        Ok(Some(Named { packing, inputs, tokens, sources: Sources::of_rows(&origin, rows) }))
+        let Some(texts) = texts else {
+            let tokens = tokens(&inputs, &arrays);
+            let sources = Sources::of_rows(&origin, rows);
+            return Ok(Some(Named { packing, inputs, tokens, sources, no_text: None }));
+        };
+        let no_text = texts.baselines(graph, &inputs, &arrays, baseline)?;
+        let sources = Sources::of_texts(texts.names, texts.inputs.tokens, rows);
+        Ok(Some(Named { packing, inputs, tokens: BTreeMap::new(), sources, no_text }))
     }
 
     /// The rows of a model with one input, for its inner values.
@@ -125,8 +153,19 @@ impl Named {
         model.packed(self.packing.clone())
     }
 
+    /// References that stand for no text.
+    pub(super) fn no_text(&self) -> Option<Array2<f64>> {
+        self.no_text.clone()
+    }
+
     /// References by name: a row for all inputs, or one for each.
     pub(crate) fn baselines(&self, file: &str, options: &OpenOptions, count: usize) -> Result<Array2<f64>> {
+        if !Path::new(file).exists() {
+            bail!(
+                "there is no baseline '{file}'\nhint: say zero, or give an .npz file with an array for each input; of text also pad, \
+                 mask, mean and token:WORD"
+            );
+        }
         if !file.ends_with(".npz") {
             bail!(
                 "{file} is one array\nhint: give references of several inputs as an .npz file with an array for each"

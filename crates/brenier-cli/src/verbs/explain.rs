@@ -61,10 +61,13 @@ use crate::verbs::report::SHOWN;
   brenier explain -m model.onnx --input image=photos/ --input age=people.csv:age --resize 32x32
   brenier explain -m bert.onnx --input tokens.npz --explain input_ids
   brenier explain -m model.onnx inputs.npy --at layer3
+  brenier explain -m bert.onnx --tokenizer tokenizer.json --text 'a fine film' --text 'a waste of time'
+  brenier explain -m bert.onnx --tokenizer tokenizer.json reviews.csv:review --baseline mask -o out
   brenier explain -m model.onnx rows.npy -o out --shard 2/8 --keep-going"))]
 pub(crate) struct Explain {
-    /// What to explain: images, folders, .npy or .npz arrays (the first axis is the example), rows of tables
-    #[arg(required_unless_present = "input", value_name = "INPUT")]
+    /// What to explain: images, folders, .npy or .npz arrays (the first axis is the example), rows of tables; with
+    /// --tokenizer text files or TABLE:COLUMN
+    #[arg(required_unless_present_any = ["input", "text"], value_name = "INPUT")]
     inputs: Vec<PathBuf>,
     #[command(flatten)]
     named: NamedArgs,
@@ -230,7 +233,7 @@ pub(crate) fn ask<T>(args: &Explain, then: impl FnOnce(Asked) -> Result<T>) -> R
     let options = OpenOptions { part, ..args.data_args.options() };
     let needs_gradients = args.path.is_some() || methods.iter().any(Method::needs_gradients);
     let networks = Networks::load(&args.settings.flow, &args.engine);
-    let named = args.named.read(&args.inputs, &args.model, &options, &args.engine)?;
+    let named = args.named.read(&args.inputs, &args.model, &options, &args.engine, settings.baseline())?;
     if let (Some(flag), true) = (args.not_for_named(), named.is_some()) {
         bail!(
             "{flag} is for a model with one input\nhint: leave it out, or explain that input alone with a model exported for it"
@@ -381,6 +384,7 @@ fn asked_for(args: &Explain) -> (Vec<String>, MethodArgs) {
         (None, None) => "ig",
     };
     let names = if args.method.is_empty() { vec![default.to_string()] } else { args.method.clone() };
+    let settings = settings.for_text(&args.named.text, &names);
     (names, settings)
 }
 

@@ -102,10 +102,24 @@ impl Explain {
     /// Files that the command names and that are not there, with the flag that gives them from elsewhere.
     pub(crate) fn missing_files(&self) -> Vec<(PathBuf, &'static str)> {
         let mut named = vec![(self.model.model.clone(), "--model")];
-        named.extend(self.inputs.iter().map(|file| (file.clone(), "--data")));
+        // A column of a table is named behind its file.
+        let text = self.named.text.is_given();
+        let is_there = |file: &PathBuf| {
+            text && file
+                .to_string_lossy()
+                .rsplit_once(':')
+                .is_some_and(|(table, _)| Path::new(table).exists())
+        };
+        named.extend(self.inputs.iter().filter(|file| !is_there(file)).map(|file| (file.clone(), "--data")));
         named.extend(self.settings.flow.iter().map(|file| (in_run(file.clone()), "--flow")));
         named.extend(self.settings.background().map(|file| (file.to_owned(), "--background")));
-        named.extend(self.settings.baseline_file().map(|file| (file, "--baseline")));
+        // Of text a baseline is a word, or an .npz file.
+        let baseline = self
+            .settings
+            .baseline_file()
+            .filter(|file| !text || file.extension().is_some_and(|end| end == "npz"));
+        named.extend(baseline.map(|file| (file, "--baseline")));
+        named.extend(self.named.text.file().map(|file| (file.to_owned(), "its old place")));
         named.extend(self.path.iter().chain(&self.traces).map(|file| (file.clone(), "its old place")));
         named.retain(|(file, _)| !file.exists());
         named

@@ -185,16 +185,40 @@ pub(super) fn by_input(inputs: &PackedInputs, explanation: &Explanation) -> Stri
             format!("{} {total:+.4}", input.embeds.as_ref().unwrap_or(&input.name))
         }
     };
-    let parts: Vec<String> = inputs.inputs.iter().map(one).collect();
     let certificate = &explanation.certificate;
+    let parts: Vec<String> = match by_word(inputs, explanation) {
+        Some(words) => vec![words],
+        None => inputs.inputs.iter().map(one).collect(),
+    };
     format!("{:>7}  {}: {}", certificate.example, certificate.method, parts.join(", "))
+}
+
+/// What an explanation says of the words of a text, those with the most credit: `marmalade +3.21, a -0.10, 7 more +0.02`.
+fn by_word(inputs: &PackedInputs, explanation: &Explanation) -> Option<String> {
+    let text = explanation.certificate.text.as_ref()?;
+    let credit = inputs.of_tokens(&text.input, explanation.values.view())?;
+    let mut words: Vec<(&str, f64)> =
+        text.by_word(&credit).map(|(word, credit)| (word.text.as_str(), credit)).collect();
+    words.sort_by(|a, b| b.1.abs().total_cmp(&a.1.abs()));
+    let (first, more) = words.split_at(words.len().min(NAMED));
+    let mut parts: Vec<String> = first.iter().map(|(word, credit)| format!("{word} {credit:+.4}")).collect();
+    if !more.is_empty() {
+        parts.push(format!("{} more {:+.4}", more.len(), more.iter().map(|(_, credit)| credit).sum::<f64>()));
+    }
+    // Other inputs that are explained, besides.
+    let others = inputs.explained().filter(|input| input.embeds.as_ref() != Some(&text.input));
+    parts.extend(others.map(|input| {
+        let total: f64 = input.range.clone().map(|feature| explanation.values[feature]).sum();
+        format!("{} {total:+.4}", input.embeds.as_ref().unwrap_or(&input.name))
+    }));
+    Some(parts.join(", "))
 }
 
 /// The credit of columns or inputs, a line for each explanation.
 pub(super) fn credit(by: &str, lines: &[String]) -> String {
     match lines {
         [] => String::new(),
-        lines if by == "column" => format!("\ncredit by column, most first\n{}\n", lines.join("\n")),
+        lines if by != "input" => format!("\ncredit by {by}, most first\n{}\n", lines.join("\n")),
         lines => format!("\ncredit by {by}\n{}\n", lines.join("\n")),
     }
 }

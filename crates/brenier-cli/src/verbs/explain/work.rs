@@ -211,7 +211,12 @@ impl<'a, 'q> Work<'a, 'q> {
                 table::by_method(&self.summaries)?
             ),
             Format::Text => {
-                let by = if self.question.score.inputs().is_some() { "input" } else { "column" };
+                let text = self.args.named.text.is_given();
+                let by = match self.question.score.inputs() {
+                    Some(_) if text => "word",
+                    Some(_) => "input",
+                    None => "column",
+                };
                 table::text(&self.summaries, classes)? + &table::credit(by, &self.credit)
             }
             Format::Json => format!("[{}]\n", self.json.join(",")),

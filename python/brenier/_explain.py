@@ -14,6 +14,7 @@ from ._flow import Flow
 from ._inputs import given, rows
 from ._model import Model, model as as_model
 from ._progress import Progress
+from ._text import Texts
 from .exceptions import SettingError, ShapeError, TargetError
 
 
@@ -45,6 +46,8 @@ def explain(
     solver_tolerance: float | None = None,
     inversion_steps: int | None = None,
     seed: int | None = None,
+    tokenizer: Any = None,
+    max_tokens: int | None = None,
     feature_names: Sequence[str] | None = None,
     progress: bool | None = None,
 ) -> Explanations:
@@ -66,11 +69,27 @@ def explain(
     ``among`` are rows like the inputs; the inputs themselves where not given. Certificates then say how far the comparison
     itself can be trusted, under ``comparison``.
 
+    With ``tokenizer``, the path of a ``tokenizer.json``, ``x`` are texts, and credit is for their tokens: ``values`` is
+    ``[N, tokens]``, :attr:`Explanations.tokens` what they stand for, :meth:`Explanations.words` the credit of words. ``baseline`` is
+    then ``"pad"`` (the default where the tokenizer has such a token), ``"mask"``, ``"mean"``, ``"token:WORD"`` or ``"zero"``. Longer texts are
+    cut to ``max_tokens``.
+
     ``progress`` shows a line on stderr: None where somebody looks (a terminal, a notebook), True, or False. Ctrl-C stops it.
     """
-    taken = given(x)
-    asked: Model = as_model(model, taken)
-    native = asked._open(taken)
+    text: Texts | None = None
+    if tokenizer is not None:
+        if background is not None or against is not None or flow is not None:
+            raise SettingError("background=, against= and flow= are for inputs of numbers\nhint: leave them out with tokenizer=")
+        text = Texts(as_model(model), x, tokenizer, baseline, max_tokens)
+        taken, asked, native = given(text.rows), text.model, text.native
+        takes_baseline = any(spec["name"] == (method or "ig") and "baseline" in spec["arguments"] for spec in methods())
+        baseline = text.no_text if takes_baseline or baseline is not None else None
+    else:
+        if max_tokens is not None:
+            raise SettingError("max_tokens= makes no difference without tokenizer=\nhint: leave it out, or give the tokenizer")
+        taken = given(x)
+        asked = as_model(model, taken)
+        native = asked._open(taken)
     shape = tuple(native.shape())
     flat = rows(taken, shape)
     flows = _flows(flow, shape)
@@ -101,6 +120,8 @@ def explain(
             against=compared,
             progress=line,
         )
+    if text is not None:
+        found, shape = text.folded(found), text.ids.shape[1:]
     return Explanations._of(found, shape, feature_names=names, classes=asked.classes or None)
 
 

@@ -82,6 +82,21 @@ class Explanations:
         return [dict(certificate) for certificate in self._certificates]
 
     @property
+    def tokens(self) -> list[list[str]]:
+        """The tokens of each text, as they stand in it; empty lists where the inputs are no texts."""
+        return [list((c.get("text") or {}).get("tokens", [])) for c in self._certificates]
+
+    def words(self, index: int = 0) -> list[tuple[str, float]]:
+        """The words of one text in order, each with the credit of its tokens. Those that the tokenizer added are among them."""
+        text = self._certificates[index].get("text")
+        if text is None or self.values.shape[1:] != (len(text["tokens"]),):
+            raise SettingError(
+                "credit is not by tokens here\nhint: words are of explanations that were made with tokenizer=; beside saved ones of "
+                "the command line, by_input.npz has the credit of tokens"
+            )
+        return [(word["text"], float(self.values[index, word["first"]:word["end"]].sum())) for word in text["words"]]
+
+    @property
     def method(self) -> str:
         """The method's name."""
         return str(self._certificates[0]["method"]) if self._certificates else ""
@@ -280,6 +295,8 @@ class Explanations:
             one = [np.ascontiguousarray(array[i].reshape(1, -1), dtype=np.float64) for array in (self.values, self.inputs)]
             png = _internal.heat_map(shape, one[0], one[1], json.dumps(self._certificates[i]) + "\n")
             return f"<img src='data:image/png;base64,{base64.b64encode(png).decode()}' style='max-width:300px'>"
+        if self._certificates[i].get("text") is not None and self.values.ndim == 2:
+            return self._sentence(i)
         flat = self.values[i].reshape(-1)
         order = np.argsort(-np.abs(flat))[:8]
         largest = float(np.abs(flat[order]).max()) if len(order) else 0.0
@@ -293,6 +310,17 @@ class Explanations:
                 f"<td><div style='background:{colour};height:10px;width:{width}px'></div></td></tr>"
             )
         return f"<table>{''.join(lines)}</table>"
+
+
+    def _sentence(self, i: int) -> str:
+        words = self.words(i)
+        largest = max((abs(credit) for _, credit in words), default=0.0)
+        spans = []
+        for word, credit in words:
+            part = 0.0 if largest == 0 else abs(credit) / largest
+            colour = "178,24,43" if credit > 0 else "33,102,172"
+            spans.append(f"<span style='background:rgba({colour},{0.7 * part:.2f})' title='{credit:.3g}'>{html.escape(word)}</span>")
+        return f"<p style='line-height:1.8'>{' '.join(spans)}</p>"
 
 
 def concatenate(parts: Sequence[Explanations]) -> Explanations:

@@ -23,6 +23,7 @@ mod methods;
 mod model;
 mod saved;
 mod shift;
+mod text;
 mod train;
 mod watch;
 mod wording;
@@ -46,6 +47,8 @@ mod _internal {
     use crate::saved::{heat_map, load, reasons, save};
     #[pymodule_export]
     use crate::shift::shift;
+    #[pymodule_export]
+    use crate::text::{text, token_credit};
     #[pymodule_export]
     use crate::train::{reflow, train_flow};
 

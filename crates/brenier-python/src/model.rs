@@ -11,7 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use brenier::engine::EngineConfig;
 use brenier::runs::explain::{Outputs, Provenance};
 use brenier::{
-    Inspection, ModelFile, OnnxPredictor, PredictorConfig, Preprocessing, Score, Sidecar, ValuePredictor,
+    Inspection, ModelFile, OnnxPredictor, Packing, PredictorConfig, Preprocessing, Score, Sidecar,
+    ValuePredictor,
 };
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArray4};
 use pyo3::prelude::*;
@@ -198,6 +199,27 @@ impl Model {
             Kind::Function(function) => Ok(Loaded::Function(function.clone())),
             Kind::Onnx(onnx) => py.detach(|| onnx.load(gradients)).or_raise(py),
         }
+    }
+
+    /// The graph, and how it is loaded; nothing for a function.
+    #[allow(clippy::type_complexity)]
+    pub(crate) fn graph(&self) -> Option<(brenier::Result<onnx_grad::Model>, PredictorConfig)> {
+        match &self.kind {
+            Kind::Onnx(onnx) => Some((onnx.source.model(), onnx.config.clone())),
+            Kind::Function(_) => None,
+        }
+    }
+
+    /// The same model with several inputs as one.
+    pub(crate) fn packed(&self, py: Python, packing: Packing) -> Answer<Model> {
+        let Kind::Onnx(onnx) = &self.kind else {
+            return Err(raise(py, "ModelError", "a function has one input\nhint: explain an ONNX model"));
+        };
+        let (source, sidecar) = (onnx.source.clone(), onnx.sidecar.clone());
+        let config = PredictorConfig { packing: Some(packing), ..onnx.config.clone() };
+        let hash = source.hash(&config).or_raise(py)?;
+        let (values, gradients) = (Mutex::new(None), Mutex::new(None));
+        Ok(Model { kind: Kind::Onnx(Box::new(Onnx { source, config, sidecar, hash, values, gradients })) })
     }
 
     /// What results are made from.

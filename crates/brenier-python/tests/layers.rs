@@ -6,8 +6,8 @@ mod layers;
 use std::path::Path;
 
 const ORDER: &[&str] = &[
-    "wording", "errors", "watch", "arrays", "function", "model", "flow", "methods", "explain", "export",
-    "evaluate", "saved", "shift", "train",
+    "wording", "errors", "watch", "arrays", "function", "model", "flow", "methods", "text", "explain",
+    "export", "evaluate", "saved", "shift", "train",
 ];
 
 #[test]

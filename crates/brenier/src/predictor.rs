@@ -15,6 +15,7 @@ mod places;
 mod preprocessing;
 mod resampling;
 mod sidecar;
+mod signature;
 mod split;
 mod texts;
 mod tree_file;

@@ -8,8 +8,8 @@ use onnx_grad::{Cost, Dim, Graph, Model, Obstacle, ValueInfo, lower, obstacles};
 use serde::Serialize;
 
 use super::logits::cut_final_activation;
+use super::signature::choose_output;
 use super::split::{Embedding, embeddings};
-use super::values::choose_output;
 use crate::error::{Notice, Result};
 
 /// A value of a model's interface.

@@ -17,6 +17,7 @@ use onnx_grad::{DType, Dim, Model, ValueInfo, operators, without_maps};
 use super::contrast::check_class;
 use super::file::ModelFile;
 use super::onnx::{PredictorConfig, Prepared, floats, prepare, row_shape};
+use super::signature::{choose_output, known_sizes, only_input};
 use super::tree_file::{self, TreeFile};
 use super::trees::{TREES, TreeModel};
 use crate::engine::{AsItIs, Engine, EngineKind, Tensor, TensorView, Workers, check};
@@ -80,7 +81,7 @@ impl ValuePredictor {
     /// is not of floats, and a file none of whose outputs is a tensor of floats.
     pub fn load(path: impl AsRef<Path>, config: &PredictorConfig) -> Result<ValuePredictor> {
         let path = path.as_ref();
-        let file = std::fs::read(path)
+        let file = crate::readable::read(path)
             .map_err(|source| Error::Read { path: path.to_path_buf(), source: Box::new(source) })?;
         ValuePredictor::read(&file, || Ok(Model::load(path)?), config)
     }
@@ -93,7 +94,7 @@ impl ValuePredictor {
     pub fn load_trees(path: impl AsRef<Path>, config: &PredictorConfig) -> Result<Option<ValuePredictor>> {
         let path = path.as_ref();
         // What cannot be read is no file of trees: whoever reads it next says why.
-        let Ok(file) = std::fs::read(path) else { return Ok(None) };
+        let Ok(file) = crate::readable::read(path) else { return Ok(None) };
         ValuePredictor::trees_of(&file, config)
     }
 
@@ -435,74 +436,5 @@ impl ValuePredictor {
 
     fn batch_shape(&self, rows: usize) -> Vec<usize> {
         std::iter::once(rows).chain(self.shape.iter().copied()).collect()
-    }
-}
-
-/// The one input of floats, with open sizes fixed.
-fn only_input(mut inputs: Vec<ValueInfo>, sizes: Option<&[usize]>) -> Result<ValueInfo> {
-    let names: Vec<&str> = inputs.iter().map(|input| input.name.as_str()).collect();
-    if names.len() != 1 {
-        return Err(Error::Predictor {
-            reason: format!("the model has {} inputs ({})", names.len(), names.join(", ")),
-            remedy: "a model to explain takes one input: export it with all columns in one table of floats"
-                .into(),
-        });
-    }
-    let mut input = inputs.remove(0);
-    if !input.dtype.is_float() {
-        return Err(Error::Predictor {
-            reason: format!("input '{}' is {}", input.name, input.dtype),
-            remedy: "export the model with an input of floats".into(),
-        });
-    }
-    if let (Some(sizes), Some(shape)) = (sizes, &mut input.shape) {
-        let given: Vec<Dim> =
-            shape.first().cloned().into_iter().chain(sizes.iter().map(|&n| n.into())).collect();
-        let fits = given.len() == shape.len()
-            && shape.iter().zip(&given).skip(1).all(|(s, g)| s.known().is_none() || s == g);
-        if !fits {
-            return Err(Error::Predictor {
-                reason: format!("input '{}' has other sizes than {sizes:?}", input.name),
-                remedy: "give the shape of one input without the batch".into(),
-            });
-        }
-        *shape = given;
-    }
-    Ok(input)
-}
-
-fn known_sizes(input: &ValueInfo) -> Result<Vec<usize>> {
-    let open = || Error::Predictor {
-        reason: format!("the sizes of input '{}' are open", input.name),
-        remedy: Remedy::InputShapeOfTable,
-    };
-    let shape = input.shape.as_ref().filter(|shape| !shape.is_empty()).ok_or_else(open)?;
-    shape[1..].iter().map(|d| d.known().and_then(|n| usize::try_from(n).ok()).ok_or_else(open)).collect()
-}
-
-/// The output asked for, or the first of floats.
-pub(super) fn choose_output(
-    outputs: &[ValueInfo],
-    left_out: &[(String, String)],
-    asked: Option<&str>,
-) -> Result<usize> {
-    let found = outputs.iter().position(|output| match asked {
-        Some(name) => output.name == name,
-        None => output.dtype.is_float(),
-    });
-    match found {
-        Some(place) if outputs[place].dtype.is_float() => Ok(place),
-        _ => {
-            let tensors = outputs.iter().map(|o| format!("'{}' is {}", o.name, o.dtype));
-            let others = left_out.iter().map(|(name, kind)| format!("'{name}' is {kind}"));
-            let all: Vec<String> = tensors.chain(others).collect();
-            let wanted = asked.map_or("no output".to_string(), |name| format!("no output '{name}'"));
-            Err(Error::Predictor {
-                reason: format!("{wanted} is a tensor of floats: {}", all.join(", ")),
-                remedy: "name an output of floats, and export scikit-learn's classifiers with \
-                         options={'zipmap': False}"
-                    .into(),
-            })
-        }
     }
 }

@@ -9,10 +9,15 @@
 //! A target is the index of the output to explain, one per row, so that one batch may mix examples and targets.
 //! A score with a single output has target 0.
 
+mod stream;
+mod watched;
+
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 
 use crate::Result;
 use crate::packed::PackedInputs;
+pub(crate) use stream::{ScoreStream, rows_at_once};
+pub use watched::Watched;
 
 /// A scalar function of the features with its gradient, evaluated on batches.
 ///

@@ -11,9 +11,9 @@
 use ndarray::{Array1, Array2, ArrayView1, Axis};
 
 use super::Reduction;
-use super::rows::{MICRO_BATCH, rows_at_once};
+use super::rows::MICRO_BATCH;
 use crate::path::{Path, grid_time, stack_rows};
-use crate::predictor::Score;
+use crate::score::{Score, rows_at_once};
 use crate::{Error, Result};
 
 /// Stills of a path, the reference first.

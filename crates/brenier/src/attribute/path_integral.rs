@@ -10,16 +10,15 @@
 //! micro-batches; of each only its contribution to the sum is kept. The sum of an explanation runs in the
 //! order of its own nodes, so it does not depend on the size of the micro-batches or on what shares them.
 
-use ndarray::{Array1, Array2, ArrayView1};
+use ndarray::{Array1, ArrayView1};
 use serde::{Deserialize, Serialize};
 
 use super::adaptive::Adaptive;
-use super::rows::rows_at_once;
 use super::rule::{FixedRule, Weight};
 use super::segments::{Visited, disagreement};
 use super::{Certificate, Completeness, Explanation, Limits, PathCertificate, Rule, tree_path};
 use crate::path::{Path, geometry};
-use crate::predictor::Score;
+use crate::score::{Score, ScoreStream};
 use crate::{Error, Result, error};
 
 /// Steps of the grid on which the certificate's action and straightness are measured.
@@ -139,7 +138,7 @@ impl PathIntegral {
             sums[i].used = self.rule.name().to_owned();
             for k in 0..rule.count() {
                 let node = rule.node(k);
-                batch.push(i, node.time, Some(node.weight));
+                batch.push(i, node.time, Some(node.weight))?;
                 batch.flush_full(&mut |row, value, gradient| {
                     sums[row.request].add(requests, row, value, gradient)
                 })?;
@@ -150,7 +149,7 @@ impl PathIntegral {
         for (end, time) in [(0, 0.0), (1, 1.0)] {
             for i in 0..requests.len() {
                 if sums[i].ends[end].is_none() {
-                    batch.push(i, time, None);
+                    batch.push(i, time, None)?;
                     sums[i].score_evaluations += 1;
                 }
                 batch.flush_values_full(&mut |row, value| sums[row.request].ends[end] = Some(value))?;
@@ -179,9 +178,9 @@ impl PathIntegral {
             let mut batch = Batch::new(score, group, self.micro_batch);
             let mut ends = vec![(0.0, 0.0); group.len()];
             for i in 0..group.len() {
-                batch.push(i, 0.0, None);
+                batch.push(i, 0.0, None)?;
                 batch.flush_values_full(&mut |row, value| row.store_end(value, &mut ends))?;
-                batch.push(i, 1.0, None);
+                batch.push(i, 1.0, None)?;
                 batch.flush_values_full(&mut |row, value| row.store_end(value, &mut ends))?;
             }
             batch.flush_values(&mut |row, value| row.store_end(value, &mut ends))?;
@@ -194,7 +193,7 @@ impl PathIntegral {
                 let mut found: Vec<Vec<(f64, Array1<f64>)>> = states.iter().map(|_| Vec::new()).collect();
                 for (i, state) in states.iter().enumerate() {
                     for time in state.wanted() {
-                        batch.push(i, time, None);
+                        batch.push(i, time, None)?;
                         batch.flush_full(&mut |row, value, gradient| {
                             found[row.request].push((value, gradient.to_owned()))
                         })?;
@@ -344,87 +343,57 @@ impl Row {
     }
 }
 
-/// Rows on their way through the score, at most a micro-batch of them.
+/// Points of paths on their way through the score, at most a micro-batch of them.
 struct Batch<'a> {
-    score: &'a dyn Score,
     requests: &'a [Request<'a>],
-    capacity: usize,
-    rows: Vec<Row>,
+    stream: ScoreStream<'a, Row>,
 }
 
 impl<'a> Batch<'a> {
-    fn new(score: &'a dyn Score, requests: &'a [Request<'a>], capacity: usize) -> Self {
-        let capacity = rows_at_once(capacity, score.features());
-        Self { score, requests, capacity, rows: Vec::with_capacity(capacity.min(1024)) }
+    fn new(score: &'a dyn Score, requests: &'a [Request<'a>], most: usize) -> Self {
+        Self { requests, stream: ScoreStream::new(score, most) }
     }
 
-    fn push(&mut self, request: usize, time: f64, weight: Option<Weight>) {
-        self.rows.push(Row { request, time, weight });
-    }
-
-    fn states(&self) -> (Array2<f64>, Vec<usize>) {
-        let mut x = Array2::zeros((self.rows.len(), self.score.features()));
-        for (mut state, row) in x.rows_mut().into_iter().zip(&self.rows) {
-            state.assign(&self.requests[row.request].path.at(row.time));
-        }
-        (x, self.rows.iter().map(|row| self.requests[row.request].target).collect())
+    fn push(&mut self, request: usize, time: f64, weight: Option<Weight>) -> Result<()> {
+        let asked = &self.requests[request];
+        let state = asked.path.at(time);
+        error::expect_finite("state", asked.example, time, &state)?;
+        self.stream.push(asked.target, Row { request, time, weight }, |_, mut to| to.assign(&state));
+        Ok(())
     }
 
     fn flush_full(&mut self, sink: &mut dyn FnMut(&Row, f64, ArrayView1<f64>)) -> Result<()> {
-        if self.rows.len() == self.capacity { self.flush(sink) } else { Ok(()) }
+        if self.stream.is_full() { self.flush(sink) } else { Ok(()) }
     }
 
     fn flush(&mut self, sink: &mut dyn FnMut(&Row, f64, ArrayView1<f64>)) -> Result<()> {
-        if self.rows.is_empty() {
-            return Ok(());
-        }
-        let (x, targets) = self.states();
-        self.check_states(&x)?;
-        let (values, gradients) = self.score.gradients(x.view(), &targets)?;
-        error::expect_shape("the score's values", &[x.nrows()], values.shape())?;
-        error::expect_shape("the score's gradients", x.shape(), gradients.shape())?;
-        for (i, row) in self.rows.iter().enumerate() {
-            self.check_value(row, values[i])?;
-            error::expect_finite("gradient", self.requests[row.request].example, row.time, gradients.row(i))?;
-            sink(row, values[i], gradients.row(i));
-        }
-        self.rows.clear();
-        Ok(())
+        let requests = self.requests;
+        self.stream.gradients(|row, value, gradient| {
+            check_value(&requests[row.request], row.time, value)?;
+            error::expect_finite("gradient", requests[row.request].example, row.time, gradient)?;
+            sink(&row, value, gradient);
+            Ok(())
+        })
     }
 
     fn flush_values_full(&mut self, sink: &mut dyn FnMut(&Row, f64)) -> Result<()> {
-        if self.rows.len() == self.capacity { self.flush_values(sink) } else { Ok(()) }
+        if self.stream.is_full() { self.flush_values(sink) } else { Ok(()) }
     }
 
     fn flush_values(&mut self, sink: &mut dyn FnMut(&Row, f64)) -> Result<()> {
-        if self.rows.is_empty() {
-            return Ok(());
-        }
-        let (x, targets) = self.states();
-        self.check_states(&x)?;
-        let values = self.score.values(x.view(), &targets)?;
-        error::expect_shape("the score's values", &[x.nrows()], values.shape())?;
-        for (row, &value) in self.rows.iter().zip(&values) {
-            self.check_value(row, value)?;
-            sink(row, value);
-        }
-        self.rows.clear();
-        Ok(())
+        let requests = self.requests;
+        self.stream.values(|row, value| {
+            check_value(&requests[row.request], row.time, value)?;
+            sink(&row, value);
+            Ok(())
+        })
     }
+}
 
-    fn check_states(&self, x: &Array2<f64>) -> Result<()> {
-        for (row, state) in self.rows.iter().zip(x.rows()) {
-            error::expect_finite("state", self.requests[row.request].example, row.time, state)?;
-        }
-        Ok(())
+fn check_value(request: &Request, time: f64, value: f64) -> Result<()> {
+    if value.is_finite() {
+        return Ok(());
     }
-
-    fn check_value(&self, row: &Row, value: f64) -> Result<()> {
-        if value.is_finite() {
-            return Ok(());
-        }
-        let request = &self.requests[row.request];
-        let place = format!("output {}", request.target);
-        Err(Error::NonFinite { what: "score", example: request.example, time: row.time, place, value })
-    }
+    let place = format!("output {}", request.target);
+    Err(Error::NonFinite { what: "score", example: request.example, time, place, value })
 }

@@ -14,12 +14,12 @@ pub(super) mod surrogate;
 use std::collections::VecDeque;
 
 pub use absence::Absence;
-use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ArrayViewMut1, Axis, Slice};
+use ndarray::{Array1, ArrayView1, ArrayView2, ArrayViewMut1, Axis};
 
 use super::draws::Key;
-use super::rows::{check_inputs, rows_at_once};
+use super::rows::check_inputs;
 use super::{Certificate, Completeness, Context, Explanation, Grouping, Groups, Limits, Sampling};
-use crate::predictor::Score;
+use crate::score::{Score, ScoreStream};
 use crate::{Error, Result, error};
 
 /// What a batch of rows may take, in bytes: enough to keep all workers busy on a small model.
@@ -77,9 +77,7 @@ impl Question<'_, '_> {
         let micro_batch = match micro_batch {
             Some(0) => return Err(Error::Zero { what: "the number of rows of a micro-batch" }),
             Some(rows) => rows,
-            None => {
-                rows_at_once((BATCH_BYTES / (8 * score.features().max(1))).clamp(32, 1024), score.features())
-            }
+            None => (BATCH_BYTES / (8 * score.features().max(1))).clamp(32, 1024),
         };
         let stand_ins = absence.stand_ins(inputs, score.shape(), seed, context)?;
         let keys = context.keys(inputs);
@@ -103,17 +101,14 @@ impl Case<'_> {
         present: impl Fn(&T, &mut [f64]),
         mut take: impl FnMut(T, f64),
     ) -> Result<usize> {
-        let mut rows = Array2::zeros((self.micro_batch, self.input.len()));
+        let mut stream = ScoreStream::new(self.score, self.micro_batch);
         let mut mask = vec![0.0; self.input.len()];
-        let (mut filled, mut evaluations) = (0, 0);
+        let mut evaluations = 0;
         // Items whose rows are under way, and the sum over the rows of the first of them.
         let mut waiting = VecDeque::new();
         let mut sum = (0.0, 0);
-        let mut flush = |rows: &Array2<f64>, filled: &mut usize, waiting: &mut VecDeque<T>| -> Result<()> {
-            let batch = rows.slice_axis(Axis(0), Slice::from(0..*filled));
-            let values = self.score.values(batch, &vec![self.target; *filled])?;
-            error::expect_shape("the score's values", &[*filled], values.shape())?;
-            for &value in &values {
+        let mut send = |stream: &mut ScoreStream<()>, waiting: &mut VecDeque<T>| {
+            stream.values(|(), value| {
                 self.check(value, evaluations)?;
                 evaluations += 1;
                 sum = (sum.0 + value, sum.1 + 1);
@@ -123,24 +118,19 @@ impl Case<'_> {
                     }
                     sum = (0.0, 0);
                 }
-            }
-            *filled = 0;
-            Ok(())
+                Ok(())
+            })
         };
         for item in items {
             present(&item, &mut mask);
             waiting.push_back(item);
             for stand_in in self.stand_ins.rows() {
-                self.blend(&mask, stand_in, rows.row_mut(filled));
-                filled += 1;
-                if filled == self.micro_batch {
-                    flush(&rows, &mut filled, &mut waiting)?;
+                if stream.push(self.target, (), |(), row| self.blend(&mask, stand_in, row)) {
+                    send(&mut stream, &mut waiting)?;
                 }
             }
         }
-        if filled > 0 {
-            flush(&rows, &mut filled, &mut waiting)?;
-        }
+        send(&mut stream, &mut waiting)?;
         Ok(evaluations)
     }
 

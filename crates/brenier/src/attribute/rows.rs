@@ -5,20 +5,13 @@
 //! the method adds up is kept. So memory does not grow with the number of samples or steps, and since answers
 //! come in the order of the rows, sums do not depend on how the rows were grouped.
 
-use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
+use ndarray::{Array1, ArrayView1, ArrayView2};
 
-use crate::predictor::Score;
+use crate::score::{Score, ScoreStream};
 use crate::{Error, Result, error};
 
 /// The largest batch that a score is given, in rows.
 pub(crate) const MICRO_BATCH: usize = 32;
-/// Bytes that a batch of points may take: of large images it has fewer rows.
-const BATCH_BYTES: usize = 64 << 20;
-
-/// The rows of a batch of at most so many, given the features of each.
-pub(crate) fn rows_at_once(most: usize, features: usize) -> usize {
-    most.min((BATCH_BYTES / (8 * features.max(1))).max(1))
-}
 
 /// A point at which the score is wanted, and what the method knows of it.
 pub(crate) struct Row<T> {
@@ -36,16 +29,13 @@ pub(crate) fn stream_gradients<T>(
     rows: impl Iterator<Item = Result<Row<T>>>,
     mut sink: impl FnMut(&Row<T>, f64, ArrayView1<f64>),
 ) -> Result<()> {
-    in_batches(score, rows, |batch, x, targets| {
-        let (values, gradients) = score.gradients(x, targets)?;
-        error::expect_shape("the score's values", &[x.nrows()], values.shape())?;
-        error::expect_shape("the score's gradients", x.shape(), gradients.shape())?;
-        for (i, row) in batch.iter().enumerate() {
-            check_value(row, values[i])?;
-            error::expect_finite("gradient", row.example, row.time, gradients.row(i))?;
-            sink(row, values[i], gradients.row(i));
-        }
-        Ok(())
+    in_batches(score, rows, |stream| {
+        stream.gradients(|row, value, gradient| {
+            check_value(&row, value)?;
+            error::expect_finite("gradient", row.example, row.time, gradient)?;
+            sink(&row, value, gradient);
+            Ok(())
+        })
     })
 }
 
@@ -55,37 +45,30 @@ pub(crate) fn stream_values<T>(
     rows: impl Iterator<Item = Result<Row<T>>>,
     mut sink: impl FnMut(&Row<T>, f64),
 ) -> Result<()> {
-    in_batches(score, rows, |batch, x, targets| {
-        let values = score.values(x, targets)?;
-        error::expect_shape("the score's values", &[x.nrows()], values.shape())?;
-        for (row, &value) in batch.iter().zip(&values) {
-            check_value(row, value)?;
-            sink(row, value);
-        }
-        Ok(())
+    in_batches(score, rows, |stream| {
+        stream.values(|row, value| {
+            check_value(&row, value)?;
+            sink(&row, value);
+            Ok(())
+        })
     })
 }
 
 fn in_batches<T>(
     score: &dyn Score,
-    mut rows: impl Iterator<Item = Result<Row<T>>>,
-    mut run: impl FnMut(&[Row<T>], ArrayView2<f64>, &[usize]) -> Result<()>,
+    rows: impl Iterator<Item = Result<Row<T>>>,
+    mut send: impl FnMut(&mut ScoreStream<Row<T>>) -> Result<()>,
 ) -> Result<()> {
-    let at_once = rows_at_once(MICRO_BATCH, score.features());
-    loop {
-        let batch = rows.by_ref().take(at_once).collect::<Result<Vec<_>>>()?;
-        if batch.is_empty() {
-            return Ok(());
+    let mut stream = ScoreStream::new(score, MICRO_BATCH);
+    for row in rows {
+        let row = row?;
+        error::expect_shape("a point to evaluate", &[score.features()], row.state.shape())?;
+        error::expect_finite("state", row.example, row.time, &row.state)?;
+        if stream.push(row.target, row, |row, mut to| to.assign(&row.state)) {
+            send(&mut stream)?;
         }
-        let mut x = Array2::zeros((batch.len(), score.features()));
-        for (mut state, row) in x.rows_mut().into_iter().zip(&batch) {
-            error::expect_shape("a point to evaluate", state.shape(), row.state.shape())?;
-            error::expect_finite("state", row.example, row.time, &row.state)?;
-            state.assign(&row.state);
-        }
-        let targets: Vec<usize> = batch.iter().map(|row| row.target).collect();
-        run(&batch, x.view(), &targets)?;
     }
+    send(&mut stream)
 }
 
 /// Refuses inputs and targets that do not fit the score or each other.

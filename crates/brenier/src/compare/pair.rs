@@ -8,10 +8,10 @@ use ndarray::{Array1, Array2, ArrayView2};
 use super::membership::Membership;
 use crate::data::{Dataset, Population};
 use crate::engine::EngineConfig;
-use crate::error::Result;
+use crate::error::{Result, expect_finite};
 use crate::field::{StraightStarts, VelocityField};
 use crate::flow::{ClassFlows, OnnxFlow};
-use crate::score::Score;
+use crate::score::{Score, ScoreStream};
 use crate::transport::{GaussianConfig, GaussianMap, units};
 
 /// Rows of each population over which its typical score is taken.
@@ -171,10 +171,21 @@ fn bounds(a: &Dataset, b: &Dataset) -> Option<(f64, f64)> {
 
 fn mean_score(score: &dyn Score, target: usize, data: &Dataset) -> Result<f64> {
     let rows = spread(data.len(), TYPICAL);
+    let mut stream = ScoreStream::new(score, AT_ONCE);
     let mut sum = 0.0;
+    let mut add = |row: usize, value: f64| {
+        expect_finite("score", row, 1.0, [&value])?;
+        sum += value;
+        Ok(())
+    };
     for part in rows.chunks(AT_ONCE) {
-        sum += score.values(data.rows_f64(part)?.view(), &vec![target; part.len()])?.sum();
+        for (&row, state) in part.iter().zip(data.rows_f64(part)?.rows()) {
+            if stream.push(target, row, |_, mut to| to.assign(&state)) {
+                stream.values(&mut add)?;
+            }
+        }
     }
+    stream.values(&mut add)?;
     Ok(sum / rows.len() as f64)
 }
 

@@ -6,7 +6,7 @@ use ndarray::{Array1, ArrayView2};
 
 use crate::attribute::{PathIntegral, Request};
 use crate::path::Line;
-use crate::score::Score;
+use crate::score::{Score, ScoreStream};
 use crate::transport::MatchedPair;
 use crate::{Result, error};
 
@@ -89,16 +89,18 @@ pub(super) fn mean_score(
     rows: ArrayView2<f64>,
     at_once: usize,
 ) -> Result<f64> {
+    let mut stream = ScoreStream::new(score, at_once);
     let mut sum = 0.0;
-    let mut first = 0;
-    for part in rows.axis_chunks_iter(ndarray::Axis(0), at_once.max(1)) {
-        let values = score.values(part, &vec![target; part.nrows()])?;
-        error::expect_shape("the score's values", &[part.nrows()], values.shape())?;
-        for (i, value) in values.iter().enumerate() {
-            error::expect_finite("score", first + i, 1.0, [value])?;
-            sum += value;
+    let mut add = |example: usize, value: f64| {
+        error::expect_finite("score", example, 1.0, [&value])?;
+        sum += value;
+        Ok(())
+    };
+    for (example, row) in rows.rows().into_iter().enumerate() {
+        if stream.push(target, example, |_, mut to| to.assign(&row)) {
+            stream.values(&mut add)?;
         }
-        first += part.nrows();
     }
+    stream.values(&mut add)?;
     Ok(sum / rows.nrows() as f64)
 }

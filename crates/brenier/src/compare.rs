@@ -199,7 +199,7 @@ impl<'a> Comparison<'a> {
 
     /// Whether a method compares with the population: it follows the flow, or takes all its references from the rows.
     pub fn is_used_by(spec: &MethodSpec) -> bool {
-        spec.needs(Need::Flow) || (spec.needs(Need::Data) && !spec.uses(Setting::Baseline))
+        (spec.needs(Need::Flow) || spec.needs(Need::Data)) && !spec.uses(Setting::Baseline)
     }
 
     /// Adds to the certificate of an explanation what can be said of the comparison.

@@ -78,11 +78,11 @@ pub use lock::Lock;
 pub use nearest::nearest_name;
 pub use packed::{PackedInput, PackedInputs, Role};
 pub use path::{
-    BlurPath, Border, Chord, DdimPath, JoinedGraph, Line, NeighbourGraph, Path, PathEvidence, Polyline,
-    Quality, Reference, Reparameterised, Scheme, Solver, Stepping, Tableau, Trace, TraceConfig, TraceMode,
-    Trajectory, assess, curvature, ddim, ddim_ends, flow_consistency_error, flow_ends,
-    geometric_path_straightness, kinetic_action, load_traces, reference_deviation, reflow_pairs,
-    relative_field_error, sample, save_traces, sliced_wasserstein, solve, trace,
+    BlurPath, Border, Chord, DdimPath, JoinedGraph, LatentLine, Line, NeighbourGraph, Path, PathEvidence,
+    Polyline, Quality, Reference, Reparameterised, Scheme, Solver, Stepping, Tableau, Trace, TraceConfig,
+    TraceMode, Trajectory, assess, curvature, ddim, ddim_ends, flow_consistency_error, flow_ends,
+    geometric_path_straightness, kinetic_action, latent_lines, load_traces, reference_deviation,
+    reflow_pairs, relative_field_error, sample, save_traces, sliced_wasserstein, solve, trace,
 };
 pub use predictor::{
     BlockedNode, ChannelOrder, Embedding, Inspection, InterfaceValue, LayerPredictor, LayerValues, Layout,

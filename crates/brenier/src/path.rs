@@ -14,6 +14,7 @@ mod chord;
 mod consistency;
 mod ddim;
 mod diagnostics;
+mod latent;
 mod line;
 mod neighbours;
 mod ordinary;
@@ -41,6 +42,7 @@ pub use diagnostics::{
     relative_field_error, sample,
 };
 pub(crate) use diagnostics::{flow_consistency_errors, flow_defects, geometry};
+pub use latent::{LatentLine, latent_lines};
 pub use line::Line;
 pub use neighbours::{JoinedGraph, NeighbourGraph};
 pub(crate) use ordinary::statistics_of;

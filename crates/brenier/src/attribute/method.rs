@@ -22,8 +22,8 @@ use super::spec::Explainer;
 use super::{
     BlurIg, Context, Ddim, Deconvnet, DeepLift, DeepShap, ExpectedGradients, Explanation, GeodesicIg,
     GradCam, Gradient, GradientInput, GradientShap, GuidedBackprop, GuidedIg, IntegratedGradients,
-    KernelShap, Lime, Lrp, Meaning, MethodSpec, NearestIg, Need, Occlusion, Rise, Settings, ShapleyValues,
-    SmoothGrad, Transport, TransportLine, TreeShap,
+    KernelShap, Lime, Lrp, ManifoldIg, Meaning, MethodSpec, NearestIg, Need, Occlusion, Rise, Settings,
+    ShapleyValues, SmoothGrad, Transport, TransportLine, TreeShap,
 };
 use crate::path::Path;
 use crate::predictor::Score;
@@ -97,6 +97,8 @@ methods! {
     BlurIg,
     /// Geodesic IG.
     GeodesicIg,
+    /// Manifold IG.
+    ManifoldIg,
     /// The DDIM trajectory of a diffusion model.
     Ddim,
     /// The trace of a flow, or of several.

@@ -19,6 +19,7 @@ use super::{
 };
 use crate::calibration::Ordinary;
 use crate::error::{Notice, Remedy};
+use crate::path::LatentLine;
 pub use checks::{Check, Checks};
 
 /// Whether the explanation can be trusted.
@@ -299,10 +300,12 @@ impl PathCertificate {
     }
 
     fn reference(&self, limits: &Limits, preference: Option<String>) -> Check {
-        let flows = ["trace", "chord", "ddim"];
-        if !flows.contains(&self.evidence.kind.as_str()) {
-            return Check::NotApplicable;
-        }
+        // A latent line starts at a baseline: its flow says what is ordinary, and claims nothing of the start.
+        let preference = match self.evidence.kind.as_str() {
+            "trace" | "chord" | "ddim" => preference,
+            LatentLine::KIND => None,
+            _ => return Check::NotApplicable,
+        };
         let judged = match &self.evidence.ordinary {
             Some(Ordinary::NotCalibrated { reason }) => {
                 Check::NotCalibrated { reasons: vec![Notice::with(reason.clone(), Remedy::Calibrate)] }

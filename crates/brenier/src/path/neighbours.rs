@@ -166,7 +166,7 @@ impl JoinedGraph<'_> {
     }
 }
 
-fn distance(a: ArrayView1<f64>, b: ArrayView1<f64>) -> f64 {
+pub(super) fn distance(a: ArrayView1<f64>, b: ArrayView1<f64>) -> f64 {
     a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt()
 }
 

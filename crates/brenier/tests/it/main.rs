@@ -18,6 +18,7 @@ mod fuzz_body;
 #[cfg(target_os = "linux")]
 mod fuzz_readers;
 mod gaussians;
+mod manifold;
 mod methods;
 mod metrics;
 mod perturbation;

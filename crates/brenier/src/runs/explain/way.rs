@@ -6,7 +6,9 @@ use ndarray::{ArrayView2, s};
 use sha2::{Digest, Sha256};
 
 use super::{Part, Question};
-use crate::attribute::{Allocation, Context, Explanation, Frames, Method, Request, Transport, frames};
+use crate::attribute::{
+    Allocation, Context, Explanation, Frames, Method, Request, Setting, Transport, frames,
+};
 use crate::error::{Error, Result, expect_shape};
 use crate::field::VelocityField;
 use crate::packed::PackedInputs;
@@ -44,7 +46,7 @@ impl Way<'_> {
 
     /// Whether it follows the flows of the context.
     pub(super) fn follows_flows(&self) -> bool {
-        matches!(self, Way::Method(Method::Transport(_) | Method::TransportLine(_) | Method::Ddim(_)))
+        matches!(self, Way::Method(method) if method.spec().uses(Setting::Flow))
     }
 
     /// Whether it does work for all inputs of a part before it looks at the first: such parts are large.

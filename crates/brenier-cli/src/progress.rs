@@ -18,6 +18,9 @@ use crate::output::{is_quiet, print_progress};
 /// What takes no longer than this shows no bar.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
 
+/// Steps of a bar for each step of the work.
+const FINE: u64 = 1000;
+
 /// Seconds between lines where there is no terminal.
 const LINE_SECONDS: u64 = 15;
 
@@ -169,48 +172,55 @@ pub(crate) struct Gauge {
 impl Gauge {
     /// Work of so many steps, of which some are done; shown once it has taken longer than `patience`.
     pub(crate) fn new(name: &'static str, total: u64, done: u64, patience: Duration) -> Gauge {
-        let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::hidden());
+        // Fine steps, so that the bar moves within one step of the work.
+        let bar =
+            ProgressBar::with_draw_target(Some(total.saturating_mul(FINE)), ProgressDrawTarget::hidden());
         bar.set_prefix(name);
-        let style = "{prefix} [{bar:30}] {pos}/{len}  {msg}  {eta} left";
+        let style = "{prefix} [{bar:30}] {msg}";
         if let Ok(style) = ProgressStyle::with_template(style) {
             bar.set_style(style.progress_chars("=> "));
         }
-        bar.set_position(done);
-        bar.reset_eta();
+        bar.set_position(done.saturating_mul(FINE));
         let began = Instant::now();
-        // Without patience the first line comes at once, so that a log says what was begun.
-        let line = (!patience.is_zero()).then_some(began);
-        Gauge { bar, name, total, first: done, began, patience, line }
+        Gauge { bar, name, total, first: done, began, patience, line: None }
     }
 
     /// So many steps are done.
     pub(crate) fn set(&mut self, done: u64, message: &str) {
+        self.set_within(done, 0.0, message);
+    }
+
+    /// So many steps are done, and so much of those that come next.
+    pub(crate) fn set_within(&mut self, done: u64, more: f64, message: &str) {
+        let reached = (done as f64 + more).min(self.total as f64);
+        self.bar.set_position((reached * FINE as f64) as u64);
         if is_quiet() || self.began.elapsed() < self.patience {
-            self.bar.set_position(done);
             return;
         }
         if self.bar.is_hidden() {
             self.bar.set_draw_target(ProgressDrawTarget::stderr());
         }
-        self.bar.set_position(done);
-        self.bar.set_message(message.to_string());
+        let comma = if message.is_empty() { "" } else { ", " };
+        let said = format!("{done}/{}{comma}{message}{}", self.total, self.left(reached));
+        self.bar.set_message(said.clone());
         let due = self.line.is_none_or(|last| last.elapsed() >= Duration::from_secs(LINE_SECONDS));
-        let last = done == self.total && self.line != Some(self.began);
+        let last = done == self.total && self.line.is_some();
         // Still hidden: there is no terminal.
         if self.bar.is_hidden() && (due || last) {
             self.line = Some(Instant::now());
-            let comma = if message.is_empty() { "" } else { ", " };
-            let left = match done - self.first {
-                // The first event comes before anything can be said of the speed, the last after it matters.
-                0 => String::new(),
-                _ if done == self.total => String::new(),
-                made => {
-                    let left = self.began.elapsed().as_secs_f64() / made as f64 * (self.total - done) as f64;
-                    format!(", {} left", indicatif::HumanDuration(Duration::from_secs(left as u64)))
-                }
-            };
-            print_progress(&format!("{} {done}/{}{comma}{message}{left}", self.name, self.total));
+            print_progress(&format!("{} {said}", self.name));
         }
+    }
+
+    /// The time that is left, in words. The first event comes before anything can be said of the speed, the last after
+    /// it matters.
+    fn left(&self, reached: f64) -> String {
+        let made = reached - self.first as f64;
+        if made <= 0.0 || reached >= self.total as f64 {
+            return String::new();
+        }
+        let left = self.began.elapsed().as_secs_f64() / made * (self.total as f64 - reached);
+        format!(", {} left", indicatif::HumanDuration(Duration::from_secs(left as u64)))
     }
 }
 

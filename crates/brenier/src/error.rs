@@ -94,6 +94,9 @@ pub enum Error {
         /// What to try.
         remedy: Remedy,
     },
+    /// Somebody who watches a score has broken off.
+    #[error("stopped before the input was explained")]
+    Stopped,
     /// The loss left the range of sense.
     #[error(
         "the training diverged: loss {loss:e} and gradient norm {norm:e} at step {step}, from a first loss of \

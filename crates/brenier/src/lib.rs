@@ -91,7 +91,7 @@ pub use predictor::{
     embeddings, resampling,
 };
 pub use ranking::highest_first;
-pub use score::{Score, ScoreFn, Trees, ValueFn};
+pub use score::{Score, ScoreFn, Trees, ValueFn, Watched};
 pub use store::Store;
 
 // The README's Rust example compiles.

@@ -4,6 +4,7 @@ mod failures;
 mod one_run;
 pub(crate) mod page;
 mod paths;
+mod pulse;
 mod reasons;
 pub(crate) mod record;
 mod table;
@@ -14,6 +15,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
+use brenier::Watched;
 use brenier::attribute::{Method, Setting};
 use brenier::compare::Comparison;
 use brenier::data::{Column, OpenOptions};
@@ -22,7 +24,9 @@ use brenier::runs::explain::{Provenance, Question, Shard, Way};
 use clap::Args;
 
 pub(crate) use self::failures::{Incomplete, tell_failures};
+use self::maps::MapArgs;
 use self::paths::given_paths;
+use self::pulse::Pulse;
 use self::reasons::ReasonsArgs;
 use self::record::Record;
 use self::work::Work;
@@ -140,15 +144,20 @@ pub(crate) struct Asked<'a> {
     inputs: &'a Sources,
     named: Option<&'a Named>,
     classes: &'a [String],
+    pulse: &'a Pulse,
 }
 
 /// Explains; `words` are what was typed, which is kept with the results so that they can be verified.
 pub(crate) fn run(args: &Explain, words: &[OsString]) -> Result<()> {
     ask(args, |asked| {
-        let Asked { question, ways, made_from, inputs, named, classes } = asked;
-        let mut work = Work::new(args, &question, made_from)?.with_columns(inputs.columns());
+        let Asked { question, ways, made_from, inputs, named, classes, pulse } = asked;
+        if let Some(folder) = args.results() {
+            expect_evaluated_model(&folder, &made_from)?;
+        }
+        let mut work = Work::new(args, pulse, &question, made_from)?.with_columns(inputs.columns());
         let reasons = args.reasons.config(&inputs.columns())?;
         let results = args.results();
+        args.maps.expect_images(question.score.shape(), results.is_some())?;
         if args.shard.is_some() && question.score.inputs().is_some() {
             bail!(
                 "--shard takes models with one input\nhint: leave --shard out; with --input or --at a run is explained as a whole"
@@ -289,8 +298,11 @@ pub(crate) fn ask<T>(args: &Explain, then: impl FnOnce(Asked) -> Result<T>) -> R
         tell_of_zeros(args, &methods, inputs);
     }
     let shown = if args.output.is_some() && model.with_gradients().is_some() { SHOWN } else { 0 };
+    let pulse = Pulse::default();
+    let tell = |rows| pulse.tell(rows);
+    let score = Watched::new(model.score(), &tell);
     let question = Question {
-        score: model.score(),
+        score: &score,
         inputs,
         targets,
         context: surroundings.context(model.with_gradients()),
@@ -306,7 +318,7 @@ pub(crate) fn ask<T>(args: &Explain, then: impl FnOnce(Asked) -> Result<T>) -> R
         .map(|(method, given)| given.as_ref().map_or(Way::Method(method), |given| given.way()))
         .collect();
     let made_from = made_from(args, &model, &surroundings)?;
-    then(Asked { question, ways, made_from, inputs, named: named.as_ref(), classes: &classes })
+    then(Asked { question, ways, made_from, inputs, named: named.as_ref(), classes: &classes, pulse: &pulse })
 }
 
 impl Explain {

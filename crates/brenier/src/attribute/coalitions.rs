@@ -86,6 +86,11 @@ impl Plan {
         (1..=self.full).map(|s| self.count(s) as usize).sum()
     }
 
+    /// How many coalitions are asked for, at most.
+    pub(super) fn count_all(&self) -> usize {
+        self.enumerated_count() + 2 * self.pairs
+    }
+
     /// The enumerated coalitions with their weights, one after the other.
     pub(super) fn enumerated(&self) -> impl Iterator<Item = (Vec<bool>, f64)> + '_ {
         (1..=self.full).flat_map(move |s| {

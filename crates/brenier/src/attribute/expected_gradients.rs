@@ -200,6 +200,10 @@ impl Explainer for ExpectedGradients {
         &Self::SPECS[0]
     }
 
+    fn evaluations(&self, _shape: &[usize]) -> Option<usize> {
+        Some(self.samples.saturating_mul(2))
+    }
+
     fn run(
         &self,
         score: &dyn Score,

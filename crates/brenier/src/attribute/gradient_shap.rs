@@ -114,6 +114,10 @@ impl Explainer for GradientShap {
         &Self::SPECS[0]
     }
 
+    fn evaluations(&self, _shape: &[usize]) -> Option<usize> {
+        Some(self.samples)
+    }
+
     fn run(
         &self,
         score: &dyn Score,

@@ -91,6 +91,19 @@ impl Grouping {
     }
 }
 
+impl Grouping {
+    /// About how many groups an input of this shape has: superpixels of another number may come out.
+    pub(super) fn expected(&self, shape: &[usize]) -> usize {
+        match self {
+            Grouping::Natural => natural(shape).expected(shape),
+            Grouping::Superpixels(slic) => slic.segments,
+            _ => self
+                .groups(shape, Array1::zeros(shape.iter().product::<usize>()).view())
+                .map_or(0, |groups| groups.count()),
+        }
+    }
+}
+
 /// What [`Grouping::Natural`] stands for, for inputs of this shape.
 fn natural(shape: &[usize]) -> Grouping {
     match *shape {

@@ -356,6 +356,10 @@ impl Explainer for GuidedIg {
         }
     }
 
+    fn evaluations(&self, _shape: &[usize]) -> Option<usize> {
+        Some(self.steps + 1)
+    }
+
     fn run(
         &self,
         score: &dyn Score,

@@ -274,6 +274,13 @@ impl Explainer for KernelShap {
         &Self::SPECS[0]
     }
 
+    fn evaluations(&self, shape: &[usize]) -> Option<usize> {
+        let groups = self.groups.expected(shape);
+        // One group has all the credit; its plan says the rest.
+        let coalitions = self.plan(groups.max(2)).ok()?.count_all();
+        Some((coalitions + 1) * self.absence.rows() + 1)
+    }
+
     fn run(
         &self,
         score: &dyn Score,

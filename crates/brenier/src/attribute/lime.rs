@@ -226,6 +226,10 @@ impl Explainer for Lime {
         &Self::SPECS[0]
     }
 
+    fn evaluations(&self, _shape: &[usize]) -> Option<usize> {
+        Some(self.samples.saturating_mul(self.absence.rows()))
+    }
+
     fn run(
         &self,
         score: &dyn Score,

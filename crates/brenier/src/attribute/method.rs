@@ -178,6 +178,12 @@ impl Method {
         self.spec().needs(Need::Gradients)
     }
 
+    /// About how many rows go through the score for one input of this shape, where the settings say so: what is needed
+    /// to tell how far a long explanation is. Methods with a tolerance find out on the way.
+    pub fn evaluations(&self, shape: &[usize]) -> Option<usize> {
+        self.explainer().evaluations(shape)
+    }
+
     /// What the numbers of this method mean: derivatives are sensitivities, all else is credit. The maps of
     /// Grad-CAM and RISE are no shares of the score either, but positive where they speak for it.
     pub fn meaning(&self) -> Meaning {

@@ -178,6 +178,10 @@ impl Explainer for Occlusion {
         &Self::SPECS[0]
     }
 
+    fn evaluations(&self, shape: &[usize]) -> Option<usize> {
+        Some(Windows::new(self, shape).ok()?.count() * self.absence.rows() + 1)
+    }
+
     fn run(
         &self,
         score: &dyn Score,

@@ -144,6 +144,11 @@ impl Explainer for ShapleyValues {
         &Self::SPECS[0]
     }
 
+    fn evaluations(&self, shape: &[usize]) -> Option<usize> {
+        let subsets = 1_usize.checked_shl(self.groups.expected(shape).min(MOST_GROUPS) as u32)?;
+        Some(subsets * self.absence.rows())
+    }
+
     fn run(
         &self,
         score: &dyn Score,

@@ -209,6 +209,10 @@ impl Explainer for SmoothGrad {
         }
     }
 
+    fn evaluations(&self, _shape: &[usize]) -> Option<usize> {
+        Some(self.samples)
+    }
+
     fn run(
         &self,
         score: &dyn Score,

@@ -191,6 +191,11 @@ pub(super) trait Explainer {
     /// The spec of the method with these settings.
     fn spec(&self) -> &'static MethodSpec;
 
+    /// About how many rows go through the score for one input of this shape, where that is known before.
+    fn evaluations(&self, _shape: &[usize]) -> Option<usize> {
+        None
+    }
+
     /// An explanation for each row of `inputs`.
     fn run(
         &self,

@@ -41,10 +41,10 @@ pub use verify::{Changed, Difference, Verification, verify};
 pub use way::Way;
 
 use self::pace::Pace;
-use crate::Result;
 use crate::attribute::Context;
 use crate::compare::Comparison;
 use crate::score::Score;
+use crate::{Error, Result};
 
 /// What is to be explained.
 pub struct Question<'a> {
@@ -94,7 +94,8 @@ impl Question<'_> {
         while from < range.end {
             let here = from..(from + pace.size()).min(range.end);
             let made = pace.timed(here.len(), || match self.part(way, here.clone()) {
-                Err(_) if keep_going => Ok(self.one_by_one(way, here.clone())),
+                Err(Error::Stopped) => Err(Error::Stopped),
+                Err(_) if keep_going => self.one_by_one(way, here.clone()),
                 made => made.map(|part| (part, Vec::new())),
             });
             from = here.end;

@@ -9,13 +9,15 @@ use brenier::report::{ExplanationReader, REASONS_CAVEAT, Reasons, ReasonsConfig}
 use brenier::runs::explain::{Failure, Finished, Folder, Question, Way};
 use brenier::{Certificate, Explanation};
 
+use super::pulse::Pulse;
 use super::{Explain, LINES, table, together};
 use crate::output::Format;
 use crate::output::print_progress;
-use crate::progress::{Gauge, PATIENCE, StopKey, Stopped};
+use crate::progress::{StopKey, Stopped};
 
 pub(super) struct Work<'a, 'q> {
     args: &'a Explain,
+    pulse: &'a Pulse,
     question: &'a Question<'q>,
     made_from: Vec<(String, String)>,
     stop: StopKey,
@@ -34,12 +36,14 @@ impl<'a, 'q> Work<'a, 'q> {
     /// `made_from` says by name what results depend on besides inputs, targets and methods.
     pub(super) fn new(
         args: &'a Explain,
+        pulse: &'a Pulse,
         question: &'a Question<'q>,
         made_from: Vec<(String, String)>,
     ) -> Result<Work<'a, 'q>> {
         let (summaries, json, columns, credit, kept, failures) = Default::default();
         Ok(Work {
             args,
+            pulse,
             question,
             made_from,
             stop: StopKey::listen()?,
@@ -98,7 +102,7 @@ impl<'a, 'q> Work<'a, 'q> {
 
     /// Explains all inputs one way, into a folder where there is one.
     pub(super) fn explain(&mut self, way: &Way, folder: Option<&Path>) -> Result<()> {
-        let (question, stop) = (self.question, self.stop);
+        let (question, stop, pulse) = (self.question, self.stop, self.pulse);
         let count = question.inputs.count();
         let of = self.args.shard.map_or(count, |shard| shard.inputs(count).len());
         let name = way.name();
@@ -110,24 +114,23 @@ impl<'a, 'q> Work<'a, 'q> {
         let json = &mut self.json;
         let mut first = Vec::new();
         let with_reasons = self.args.reasons.are_wanted();
-        let mut gauge = Gauge::new("explaining", of as u64, 0, PATIENCE);
+        pulse.begin(way, question.score, question.targets.count(), of, stop);
         let mut took = |certificates: &[Certificate], done: usize| -> ControlFlow<()> {
             summary.add(certificates);
             together.add(certificates);
             if wanted {
                 json.extend(certificates.iter().filter_map(|c| serde_json::to_string(c).ok()));
             }
-            gauge.set(done as u64, &name);
-            if stop.pressed() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            pulse.reach(done)
         };
         let whole = match &kept_in {
             Some(folder) => {
                 let mut kept = 0;
-                let finished = folder.explain(question, way, &self.made_from, &mut |done| {
+                let finished = or_stopped(folder.explain(question, way, &self.made_from, &mut |done| {
                     kept = if done.kept { done.inputs } else { kept };
                     took(done.certificates, done.inputs)
-                })?;
-                if finished == Finished::Stopped {
+                }))?;
+                if finished.is_none_or(|finished| finished == Finished::Stopped) {
                     return Err(anyhow!(Stopped(format!(
                         "stopped before all inputs were explained\nhint: what is finished is in {}; the same command \
                          goes on",
@@ -145,14 +148,15 @@ impl<'a, 'q> Work<'a, 'q> {
                 }
                 true
             }
-            None => question.explain(way, 0, &mut |part| {
+            None => or_stopped(question.explain(way, 0, &mut |part| {
                 let most = if with_reasons { usize::MAX } else { LINES };
                 let few = part.explanations.iter().take(most.saturating_sub(first.len()));
                 first.extend(few.filter(|_| told).cloned());
                 let certificates: Vec<Certificate> =
                     part.explanations.into_iter().map(|explanation| explanation.certificate).collect();
                 Ok(took(&certificates, part.inputs.end))
-            })?,
+            }))?
+            .unwrap_or(false),
         };
         if !whole {
             return Err(anyhow!(Stopped(
@@ -160,7 +164,7 @@ impl<'a, 'q> Work<'a, 'q> {
                     .to_string()
             )));
         }
-        drop(gauge);
+        pulse.rest();
         if let [flow] = question.context.flows[..]
             && let Some(advice) = together.advice(flow)
         {
@@ -221,5 +225,14 @@ impl<'a, 'q> Work<'a, 'q> {
             }
             Format::Json => format!("[{}]\n", self.json.join(",")),
         })
+    }
+}
+
+/// What a run gave; nothing where it was stopped within an input.
+fn or_stopped<T>(found: brenier::Result<T>) -> brenier::Result<Option<T>> {
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(brenier::Error::Stopped) => Ok(None),
+        Err(error) => Err(error),
     }
 }

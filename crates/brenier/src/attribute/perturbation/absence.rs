@@ -55,6 +55,14 @@ impl StandIns {
 }
 
 impl Absence {
+    /// How many rows stand in, at most.
+    pub(in crate::attribute) fn rows(&self) -> usize {
+        match *self {
+            Absence::Baseline(_) => 1,
+            Absence::Background { rows } => rows,
+        }
+    }
+
     /// What stands in for absent features of each input.
     pub(super) fn stand_ins(
         &self,

@@ -29,7 +29,10 @@ pub struct Failure {
 
 impl Question<'_> {
     /// Explains the inputs of a range one by one, and lists those that cannot be explained.
-    pub(super) fn one_by_one(&self, way: &Way, range: Range<usize>) -> (Part, Vec<Failure>) {
+    ///
+    /// # Errors
+    /// Only that somebody has stopped the run.
+    pub(super) fn one_by_one(&self, way: &Way, range: Range<usize>) -> Result<(Part, Vec<Failure>)> {
         let mut whole = Part { inputs: range.clone(), explanations: vec![], stills: vec![], traces: None };
         let mut failures = Vec::new();
         for example in range {
@@ -41,6 +44,7 @@ impl Question<'_> {
                         whole.traces.get_or_insert_default().extend(traces);
                     }
                 }
+                Err(Error::Stopped) => return Err(Error::Stopped),
                 Err(error) => {
                     let input = self.inputs.rows(example..example + 1).ok();
                     failures.push(Failure {
@@ -52,7 +56,7 @@ impl Question<'_> {
                 }
             }
         }
-        (whole, failures)
+        Ok((whole, failures))
     }
 }
 

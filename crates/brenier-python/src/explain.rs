@@ -2,11 +2,11 @@
 
 use std::ops::ControlFlow;
 
+use brenier::VelocityField;
 use brenier::attribute::{Context, Explanation};
 use brenier::compare::{Comparison, Route};
 use brenier::data::Population;
 use brenier::runs::explain::{Question, Targets, Way};
-use brenier::{VelocityField, report};
 use ndarray::{Array1, Array2, ArrayView2};
 use numpy::{IntoPyArray, PyArray2};
 use pyo3::prelude::*;
@@ -178,9 +178,4 @@ pub(crate) fn rebuilt(
             })
         })
         .collect()
-}
-
-/// Heat maps of explanations are of the scale of their own.
-pub(crate) fn scale_of(explanation: &Explanation) -> f64 {
-    report::credit_scales(&[explanation]).first().copied().unwrap_or(0.0)
 }

@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 
 use brenier::data::columns_of_features;
-use brenier::report::{self, HeatMapGround, ReasonsConfig, Side, Template};
+use brenier::report::{self, HeatMapGround, HeatMapStyle, ReasonsConfig, Side, Template};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::arrays::{Rows, owned};
 use crate::errors::{Answer, OrRaise};
-use crate::explain::{Found, gathered, rebuilt, scale_of};
+use crate::explain::{Found, gathered, rebuilt};
 
 /// Writes `explanations.npz` and `explanations.jsonl` into a folder.
 #[pyfunction]
@@ -94,7 +94,8 @@ pub(crate) fn heat_map<'py>(
     certificate: &str,
 ) -> Answer<Bound<'py, PyBytes>> {
     let all = rebuilt(py, &shape, (owned(&values).view(), owned(&inputs).view()), None, None, certificate)?;
-    let mut pictures = all.iter().map(|e| report::heat_map(e, scale_of(e), HeatMapGround::Input));
+    let style = HeatMapStyle { ground: HeatMapGround::Input, ..HeatMapStyle::default() };
+    let mut pictures = all.iter().map(|e| report::heat_map(e, &style));
     let picture = pictures.next_back().transpose().or_raise(py)?;
     Ok(PyBytes::new(py, &picture.unwrap_or_default()))
 }

@@ -17,6 +17,7 @@ mod reasons;
 mod saved;
 mod shift;
 mod shift_chart;
+mod shown_map;
 mod steps;
 mod stills;
 
@@ -26,7 +27,7 @@ pub(crate) use explanations::{ARRAYS, CERTIFICATES, CertificateReader, join_expl
 pub use explanations::{ExplanationReader, load_explanations, save_by_input, save_explanations};
 pub use glance::{Cohort, Gathering, Glance, GlanceColumn, Mean, SHOWN_ROWS, save_glance};
 pub use grid::image_grid;
-pub use heat_map::{HeatMapGround, credit_scales, heat_map, save_heat_maps};
+pub use heat_map::{HeatMapGround, HeatMapStyle, Scales, credit_scales, heat_map, save_heat_maps};
 pub use page::{Report, ReportExample, ReportTable};
 pub use panels::{Axes, Panels};
 pub use picture_grid::{PictureCell, picture_grid};
@@ -34,5 +35,6 @@ pub use ranking::ranking;
 pub use reasons::{REASONS_CAVEAT, Reason, Reasons, ReasonsConfig, Side, Template, save_reasons};
 pub use shift::{ShiftReport, ShiftResult};
 pub use shift_chart::shift_chart;
+pub use shown_map::{ShownMap, TOLD_APART};
 pub use stills::save_stills;
 pub(crate) use stills::{STILLS, join_stills};

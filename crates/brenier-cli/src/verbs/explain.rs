@@ -1,6 +1,7 @@
 //! `brenier explain`: credit for a model's score, by one method or by several.
 
 mod failures;
+pub(crate) mod maps;
 mod one_run;
 pub(crate) mod page;
 mod paths;
@@ -107,6 +108,8 @@ pub(crate) struct Explain {
     /// Draw heat maps over the input in grey
     #[arg(long, requires = "output")]
     overlay: bool,
+    #[command(flatten)]
+    maps: MapArgs,
     /// Replace results that are in the folder already
     #[arg(long)]
     force: bool,
@@ -211,7 +214,7 @@ pub(crate) fn run(args: &Explain, words: &[OsString]) -> Result<()> {
                 classes: classes.to_vec(),
                 ..Report::default()
             };
-            let about = (&question.provenance, report);
+            let about = (&question.provenance, args.maps.show(report));
             page::describe(args, folder, &folders, inputs.len(), about)?;
             match args.shard {
                 // Pages are drawn of all shards together.

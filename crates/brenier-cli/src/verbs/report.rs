@@ -7,6 +7,7 @@ use brenier::report::Report;
 use clap::Args;
 
 use crate::output::print_data;
+use crate::verbs::explain::maps::MapArgs;
 
 /// Examples that a page shows where nothing else is said.
 pub(crate) const SHOWN: usize = 24;
@@ -15,6 +16,7 @@ pub(crate) const SHOWN: usize = 24;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   brenier report out
+  brenier report out --superpixels 80
   brenier report out --limit 100 --title 'Coats and shirts' -o coats.html")]
 pub(crate) struct ReportVerb {
     /// The folder that was given to `brenier explain -o`
@@ -29,10 +31,12 @@ pub(crate) struct ReportVerb {
     /// The heading
     #[arg(long)]
     title: Option<String>,
+    #[command(flatten)]
+    maps: MapArgs,
 }
 
 pub(crate) fn run(args: &ReportVerb) -> Result<()> {
-    let mut report = Report::open(&args.folder, args.limit)?;
+    let mut report = args.maps.show(Report::open(&args.folder, args.limit)?);
     if let Some(title) = &args.title {
         report.title.clone_from(title);
     }

@@ -1,13 +1,13 @@
 //! Credit as a picture: red for the score, blue against it, white for none, and a bar that says how much.
 //!
 //! ```text
-//! m_p = sum over channels c of Phi_cp        colour(m_p / scale),  scale = 99.5th percentile of |m_p|
+//! m_p = credit of pixel p, or of its superpixel        colour(m_p / scale),  scale = 99.5th percentile of |m_p|
 //! ```
 //!
-//! Beyond the scale the colour stays full: a few pixels with extreme credit do not make all others pale.
-//!
-//! Methods whose credit sums to the score's change give credit in the same unit, so on one input they share one
-//! scale and can be compared by eye; every other method has its own. The page and the pictures follow the same rule.
+//! Beyond the scale the colour stays full: a few pixels with extreme credit do not make all others pale. Each map has its
+//! own scale, so that each shows where its credit is. Methods whose credit sums to the score's change give credit in the
+//! same unit: where it is asked for, they share the largest scale on one input and can be compared by eye. The page and the
+//! pictures follow the same rule.
 
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
@@ -15,10 +15,10 @@ use std::path::{Path, PathBuf};
 use image::{ImageFormat, Rgb, RgbImage};
 use ndarray::ArrayView1;
 
+use super::ShownMap;
 use super::lettering::{LINE, fill, short_number, text_width, write_number};
 use crate::attribute::Explanation;
 use crate::error::{Error, Result};
-use crate::evaluate::Channels;
 use crate::whole_file::{make_folder, write_whole};
 
 /// What lies under the credit.
@@ -37,30 +37,44 @@ const LARGEST_FACTOR: usize = 16;
 /// Pixels around everything and between picture, bar and numbers, and the width of the bar.
 const GAP: u32 = 8;
 const BAR: u32 = 14;
-/// The share of pixels that the colours tell apart.
-const TOLD_APART: f64 = 0.995;
+
+/// What a map shows, and how.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct HeatMapStyle {
+    /// What lies under the credit.
+    pub ground: HeatMapGround,
+    /// Credit summed over about so many superpixels; by pixels where not given.
+    pub superpixels: Option<usize>,
+    /// Whose scale is whose.
+    pub scales: Scales,
+}
+
+/// The value of the full colour, among the maps of one input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Scales {
+    /// Each map has its own.
+    #[default]
+    Own,
+    /// Explanations that claim completeness share the largest among them, others have their own.
+    Shared,
+}
 
 /// The value that has the full colour, for each explanation of one input.
 ///
-/// Explanations that claim completeness share the largest among them, others have their own.
-pub fn credit_scales(explanations: &[&Explanation]) -> Vec<f64> {
-    let own: Vec<f64> = explanations
-        .iter()
-        .map(|e| full_colour(Channels::SignedSum.map(e.values.view(), &e.shape).iter().map(|v| v.abs())))
-        .collect();
-    let complete = |e: &Explanation| e.certificate.completeness.is_some();
+/// # Errors
+/// Superpixels of what is no image.
+pub fn credit_scales(explanations: &[&Explanation], style: &HeatMapStyle) -> Result<Vec<f64>> {
+    let maps = explanations.iter().map(|e| ShownMap::of(e, style.superpixels)).collect::<Result<Vec<_>>>()?;
+    Ok(scales_of(explanations, &maps, style.scales))
+}
+
+/// The same for maps that are there already.
+pub(super) fn scales_of(explanations: &[&Explanation], maps: &[ShownMap], scales: Scales) -> Vec<f64> {
+    let own: Vec<f64> = maps.iter().map(ShownMap::scale).collect();
+    let complete = |e: &Explanation| e.certificate.completeness.is_some() && scales == Scales::Shared;
     let claimed = explanations.iter().zip(&own).filter(|(e, _)| complete(e));
     let shared = claimed.fold(0.0, |most: f64, (_, scale)| most.max(*scale));
     explanations.iter().zip(own).map(|(e, own)| if complete(e) { shared } else { own }).collect()
-}
-
-/// The 99.5th percentile of magnitudes (nearest rank), or the largest where that is 0: of a few pixels all count.
-fn full_colour(magnitudes: impl Iterator<Item = f64>) -> f64 {
-    let mut sorted: Vec<f64> = magnitudes.collect();
-    sorted.sort_by(f64::total_cmp);
-    let rank = (TOLD_APART * sorted.len() as f64).ceil() as usize;
-    let chosen = sorted.get(rank.saturating_sub(1)).copied().filter(|scale| *scale > 0.0);
-    chosen.or(sorted.last().copied()).unwrap_or(0.0)
 }
 
 /// The values shown as black and as white: 0 and 1 where an image lies between them, else its own extremes.
@@ -70,15 +84,27 @@ pub(super) fn shown_range(image: ArrayView1<f64>) -> (f64, f64) {
     if low >= 0.0 && high <= 1.0 || low >= high { (0.0, 1.0) } else { (low, high) }
 }
 
-/// The explanation of an image `[C, H, W]` as a PNG with a colour bar. Small images are enlarged.
+/// The explanation of an image `[C, H, W]` as a PNG with a colour bar, alone. Small images are enlarged.
 ///
 /// # Errors
 /// If the input is no image.
-pub fn heat_map(explanation: &Explanation, scale: f64, ground: HeatMapGround) -> Result<Vec<u8>> {
+pub fn heat_map(explanation: &Explanation, style: &HeatMapStyle) -> Result<Vec<u8>> {
+    expect_image(explanation)?;
+    let map = ShownMap::of(explanation, style.superpixels)?;
+    picture(explanation, &map, map.scale(), style.ground)
+}
+
+fn expect_image(explanation: &Explanation) -> Result<()> {
+    match explanation.shape[..] {
+        [_, _, _] => Ok(()),
+        _ => Err(Error::NotAnImage { what: "a heat map", shape: explanation.shape.clone() }),
+    }
+}
+
+fn picture(explanation: &Explanation, map: &ShownMap, scale: f64, ground: HeatMapGround) -> Result<Vec<u8>> {
     let [channels, height, width] = explanation.shape[..] else {
         return Err(Error::NotAnImage { what: "a heat map", shape: explanation.shape.clone() });
     };
-    let map = Channels::SignedSum.map(explanation.values.view(), &explanation.shape);
     let (low, high) = shown_range(explanation.input.view());
     let grey = |pixel: usize| {
         let sum: f64 = (0..channels).map(|c| explanation.input[c * height * width + pixel]).sum();
@@ -91,7 +117,7 @@ pub fn heat_map(explanation: &Explanation, scale: f64, ground: HeatMapGround) ->
     let tall = down.max(4 * LINE);
     let size = (across + BAR + letters + 4 * GAP, tall + 2 * GAP);
     let mut picture = RgbImage::from_pixel(size.0, size.1, Rgb([255; 3]));
-    for (pixel, &credit) in map.iter().enumerate() {
+    for (pixel, &credit) in map.pixels.iter().enumerate() {
         let (x, y) = ((pixel % width) as u32 * factor, (pixel / width) as u32 * factor);
         let under = match ground {
             HeatMapGround::Paper => 255.0,
@@ -122,16 +148,19 @@ pub fn heat_map(explanation: &Explanation, scale: f64, ground: HeatMapGround) ->
 pub fn save_heat_maps(
     folder: &Path,
     explanations: &[&Explanation],
-    ground: HeatMapGround,
+    style: &HeatMapStyle,
 ) -> Result<Vec<PathBuf>> {
     make_folder(folder)?;
+    explanations.iter().try_for_each(|explanation| expect_image(explanation))?;
+    let maps = explanations.iter().map(|e| ShownMap::of(e, style.superpixels)).collect::<Result<Vec<_>>>()?;
     let mut files = Vec::with_capacity(explanations.len());
-    for (explanation, scale) in explanations.iter().zip(credit_scales(explanations)) {
+    let scales = scales_of(explanations, &maps, style.scales);
+    for ((explanation, map), scale) in explanations.iter().zip(&maps).zip(scales) {
         let certificate = &explanation.certificate;
         let name =
             format!("{:04}-{}-target{}.png", certificate.example, certificate.method, certificate.target);
         let file = folder.join(name);
-        write_whole(&file, &heat_map(explanation, scale, ground)?)?;
+        write_whole(&file, &picture(explanation, map, scale, style.ground)?)?;
         files.push(file);
     }
     Ok(files)
@@ -165,22 +194,12 @@ mod tests {
     }
 
     fn opened(explanation: &Explanation, scale: f64, ground: HeatMapGround) -> RgbImage {
-        image::load_from_memory(&heat_map(explanation, scale, ground).unwrap()).unwrap().to_rgb8()
+        let map = ShownMap::of(explanation, None).unwrap();
+        image::load_from_memory(&picture(explanation, &map, scale, ground).unwrap()).unwrap().to_rgb8()
     }
 
     #[test]
-    fn a_few_extremes_do_not_set_the_scale() {
-        let ramp = |extreme: f64| (0..1000).map(move |i| if i < 5 { extreme } else { f64::from(i) });
-        assert_eq!(full_colour(ramp(1e6)), 999.0);
-        assert_eq!(full_colour(ramp(0.0)), 994.0);
-        // Up to 200 pixels have none to spare, and credit on a single pixel is seen.
-        assert_eq!(full_colour([1.0, 2.0, 50.0].into_iter()), 50.0);
-        assert_eq!(full_colour((0..1000).map(|i| if i == 7 { 3.0 } else { 0.0 })), 3.0);
-        assert_eq!(full_colour(std::iter::empty()), 0.0);
-    }
-
-    #[test]
-    fn methods_that_sum_up_share_a_scale() {
+    fn each_map_has_its_own_scale_unless_methods_that_sum_up_share_one() {
         let (small, large) = (array![0.5, 0.0, 0.0, -1.0], array![2.0, 0.0, 0.0, 0.0]);
         let shape = [1, 2, 2];
         let all = [
@@ -188,10 +207,12 @@ mod tests {
             &explanation(large, &shape, true),
             &explanation(9.0 * small, &shape, false),
         ];
-        assert_eq!(credit_scales(&all), [2.0, 2.0, 9.0]);
+        let shared = HeatMapStyle { scales: Scales::Shared, ..HeatMapStyle::default() };
+        assert_eq!(credit_scales(&all, &HeatMapStyle::default()).unwrap(), [1.0, 2.0, 9.0]);
+        assert_eq!(credit_scales(&all, &shared).unwrap(), [2.0, 2.0, 9.0]);
         // Channels cancel before anything is compared.
         let cancelled = explanation(array![3.0, 1.0, -3.0, 1.0], &[2, 1, 2], true);
-        assert_eq!(credit_scales(&[&cancelled]), [2.0]);
+        assert_eq!(credit_scales(&[&cancelled], &shared).unwrap(), [2.0]);
     }
 
     #[test]
@@ -228,9 +249,9 @@ mod tests {
     fn files_are_named_after_example_method_and_target() {
         let folder = tempfile::tempdir().unwrap();
         let credit = explanation(array![1.0, -1.0], &[1, 1, 2], true);
-        let files = save_heat_maps(&folder.path().join("new"), &[&credit], HeatMapGround::Paper).unwrap();
+        let files = save_heat_maps(&folder.path().join("new"), &[&credit], &HeatMapStyle::default()).unwrap();
         assert!(files[0].ends_with("new/0003-ig-target7.png") && files[0].exists());
         let row = explanation(array![1.0, -1.0], &[2], true);
-        assert!(heat_map(&row, 1.0, HeatMapGround::Paper).is_err());
+        assert!(heat_map(&row, &HeatMapStyle::default()).is_err());
     }
 }

@@ -10,14 +10,16 @@ use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use ndarray::ArrayView1;
+use ndarray::{Array1, ArrayView1};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::ShownMap;
 use super::by_column::ByColumn;
-use super::heat_map::{credit_scales, shown_range};
+use super::heat_map::{Scales, scales_of, shown_range};
+use super::shown_map::superpixel_labels;
 use super::steps::{Steps, steps};
-use crate::attribute::{Certificate, Explanation, Frames, Reduction};
+use crate::attribute::{Certificate, Explanation, Frames, Reduction, Slic};
 use crate::data::Column;
 use crate::error::{Error, Result};
 use crate::packed::PackedInputs;
@@ -60,6 +62,13 @@ pub struct Report {
     /// The folders of the methods, in the order in which they are shown.
     #[serde(default)]
     pub parts: Vec<String>,
+    /// Credit of images is first shown summed over about so many superpixels; by pixels where not given. The page has a
+    /// switch for either.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub superpixels: Option<usize>,
+    /// Whether methods whose credit sums to the score's change are first shown on one scale. The page has a switch.
+    #[serde(default)]
+    pub shared_scale: bool,
 }
 
 /// One input with what every method says of it.
@@ -104,6 +113,9 @@ struct PageData<'a> {
     inputs: Option<&'a PackedInputs>,
     tokens: &'a BTreeMap<String, Vec<Vec<String>>>,
     classes: &'a [String],
+    /// Whether maps are first shown by superpixels, and whether on one scale.
+    by_superpixels: bool,
+    shared_scale: bool,
     examples: Vec<PageExample<'a>>,
     metrics: Option<&'a ReportTable>,
 }
@@ -116,6 +128,8 @@ struct PageExample<'a> {
     input: Packed,
     /// The values shown as black and as white.
     range: (f64, f64),
+    /// The superpixel of every pixel of an image.
+    superpixels: Option<Packed>,
     methods: Vec<PageMethod>,
 }
 
@@ -123,8 +137,9 @@ struct PageExample<'a> {
 struct PageMethod {
     certificate: Certificate,
     values: Packed,
-    /// The credit that has the full colour.
+    /// The credit that has the full colour, of the map alone and of all that share a scale.
     scale: f64,
+    shared_scale: f64,
     errors: Option<Packed>,
     /// What the input was compared with, where it was compared with a population.
     reference: Option<Packed>,
@@ -168,15 +183,18 @@ impl Report {
                 })
                 .collect();
             let all: Vec<&Explanation> = shown.iter().map(|one| &one.0).collect();
-            let scales = credit_scales(&all);
+            let maps = all.iter().map(|e| ShownMap::of(e, None)).collect::<Result<Vec<_>>>()?;
+            let shared = scales_of(&all, &maps, Scales::Shared);
             let first = all[0];
+            let scales = maps.iter().map(ShownMap::scale).zip(shared);
             let pairs = shown.iter().zip(scales);
-            let methods = pairs.map(|(e, scale)| page_method(e, scale)).collect::<Result<Vec<_>>>()?;
+            let methods = pairs.map(|(e, scales)| page_method(e, scales)).collect::<Result<Vec<_>>>()?;
             examples.push(PageExample {
                 name: &example.name,
                 levels,
                 input: packed(first.input.view(), 2)?,
                 range: shown_range(first.input.view()),
+                superpixels: self.superpixels_of(first)?,
                 methods,
             });
         }
@@ -189,6 +207,8 @@ impl Report {
             inputs: self.inputs.as_ref(),
             tokens: &self.tokens,
             classes: &self.classes,
+            by_superpixels: self.superpixels.is_some(),
+            shared_scale: self.shared_scale,
             examples,
             metrics: self.metrics.as_ref(),
         };
@@ -207,6 +227,18 @@ impl Report {
         Ok(format!("{}{json}{}", fill(before), fill(after)))
     }
 
+    /// The superpixels of an image, which is shown by them as well.
+    fn superpixels_of(&self, shown: &Explanation) -> Result<Option<Packed>> {
+        if !matches!(shown.shape[..], [1 | 3, _, _]) {
+            return Ok(None);
+        }
+        let count = self.superpixels.unwrap_or(Slic::default().segments);
+        let labels = superpixel_labels(shown.input.view(), &shown.shape, count)?;
+        let labels: Array1<f64> = labels.into_iter().map(|label| label as f64).collect();
+        // Steps of a byte are whole numbers where there are few of them.
+        Ok(Some(packed(labels.view(), if labels.iter().all(|&label| label < 256.0) { 1 } else { 2 })?))
+    }
+
     /// Writes the page to a file, whole or not at all.
     pub fn save(&self, path: &Path) -> Result<()> {
         write_whole(path, self.html()?.as_bytes())
@@ -223,7 +255,10 @@ fn policy() -> String {
     )
 }
 
-fn page_method((explanation, frames): &(Explanation, Option<Frames>), scale: f64) -> Result<PageMethod> {
+fn page_method(
+    (explanation, frames): &(Explanation, Option<Frames>),
+    (scale, shared_scale): (f64, f64),
+) -> Result<PageMethod> {
     let errors = explanation.standard_errors.as_ref().map(|e| packed(e.view(), 2)).transpose()?;
     // A picture needs no more than a screen shows; the numbers of a table are read.
     let bytes = if explanation.shape.len() == 3 { 1 } else { 2 };
@@ -235,6 +270,7 @@ fn page_method((explanation, frames): &(Explanation, Option<Frames>), scale: f64
         certificate: explanation.certificate.clone(),
         values: packed(explanation.values.view(), 2)?,
         scale,
+        shared_scale,
         errors,
         reference: reference.map(|reference| packed(reference.view(), 2)).transpose()?,
         frames,
@@ -255,9 +291,7 @@ fn reduced(explanation: &Explanation, by: &Reduction) -> Explanation {
 }
 
 fn page_frames(frames: &Frames, bytes: u8, features: usize) -> Result<PageFrames> {
-    let flat = |array: &ndarray::Array2<f64>| {
-        packed(ndarray::Array1::from_iter(array.iter().copied()).view(), bytes)
-    };
+    let flat = |array: &ndarray::Array2<f64>| packed(Array1::from_iter(array.iter().copied()).view(), bytes);
     Ok(PageFrames {
         times: frames.times.to_vec(),
         scores: frames.scores.to_vec(),

@@ -35,6 +35,8 @@ impl Report {
             classes: names(&self.classes, before.classes),
             metrics: self.metrics.clone().or(before.metrics),
             parts: names(&self.parts, before.parts),
+            superpixels: self.superpixels,
+            shared_scale: self.shared_scale,
             ..Report::default()
         };
         let json = serde_json::to_vec_pretty(&whole)

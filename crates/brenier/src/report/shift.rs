@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use ndarray::Array1;
 use serde::{Deserialize, Serialize};
 
-use super::heat_map::{HeatMapGround, credit_scales, heat_map};
+use super::heat_map::{HeatMapStyle, heat_map};
 use super::picture_grid::{PictureCell, picture_grid};
 use super::shift_chart::shift_chart;
 use crate::attribute::{Certificate, ColumnShift, Completeness, Explanation, GroupedShift, Shift};
@@ -205,8 +205,7 @@ fn mean_map(shift: &Shift, from: &Dataset, to: &Dataset) -> Result<Vec<u8>> {
         standard_errors: None,
         certificate,
     };
-    let scale = credit_scales(&[&map])[0];
-    heat_map(&map, scale, HeatMapGround::Paper)
+    heat_map(&map, &HeatMapStyle::default())
 }
 
 /// The pairs with the largest change: both images, and the credit between them.

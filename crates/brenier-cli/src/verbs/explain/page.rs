@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use brenier::Explanation;
-use brenier::report::{ExplanationReader, HeatMapGround, Report, save_heat_maps};
+use brenier::report::{ExplanationReader, HeatMapGround, HeatMapStyle, Report, Scales, save_heat_maps};
 use brenier::runs::explain::Provenance;
 
 use super::{Explain, one_run};
@@ -40,11 +40,16 @@ pub(super) fn describe(
 
 /// Draws everything from what is saved: the folders of the methods, by their names.
 pub(crate) fn draw(folder: &Path, parts: &[(String, PathBuf)], shape: &[usize], overlay: bool) -> Result<()> {
+    let report = Report::open(folder, SHOWN)?;
     if shape.len() == 3 {
-        heat_maps(&folder.join("heatmaps"), parts, overlay)?;
+        let style = HeatMapStyle {
+            ground: if overlay { HeatMapGround::Input } else { HeatMapGround::Paper },
+            superpixels: report.superpixels,
+            scales: if report.shared_scale { Scales::Shared } else { Scales::Own },
+        };
+        heat_maps(&folder.join("heatmaps"), parts, &style)?;
     }
     let file = folder.join("report.html");
-    let report = Report::open(folder, SHOWN)?;
     report.save(&file)?;
     print_progress(&format!("wrote {}", file.display()));
     let picture = folder.join("comparison.svg");
@@ -55,8 +60,7 @@ pub(crate) fn draw(folder: &Path, parts: &[(String, PathBuf)], shape: &[usize], 
 }
 
 /// A picture for each example, method and target; those of one example by one rule for the scale.
-fn heat_maps(folder: &Path, parts: &[(String, PathBuf)], overlay: bool) -> Result<()> {
-    let ground = if overlay { HeatMapGround::Input } else { HeatMapGround::Paper };
+fn heat_maps(folder: &Path, parts: &[(String, PathBuf)], style: &HeatMapStyle) -> Result<()> {
     let mut readers = Vec::with_capacity(parts.len());
     for (_, part) in parts {
         readers.push(ExplanationReader::open(part)?.peekable());
@@ -76,7 +80,7 @@ fn heat_maps(folder: &Path, parts: &[(String, PathBuf)], overlay: bool) -> Resul
                 of_it.push(explanation?);
             }
         }
-        made.extend(save_heat_maps(folder, &of_it.iter().collect::<Vec<_>>(), ground)?);
+        made.extend(save_heat_maps(folder, &of_it.iter().collect::<Vec<_>>(), style)?);
     }
     one_run::keep_only(folder, &made)?;
     let count = made.len();

@@ -63,6 +63,55 @@
   const largest = (values) => values.reduce((most, v) => Math.max(most, Math.abs(v)), 0);
   const paintCredit = (target, sums, scale) => paint(target, (i) => diverging(scale > 0 ? sums[i] / scale : 0));
 
+  // Credit by pixels or summed over superpixels, each map on its own scale or on one: the page's two switches.
+  const view = { superpixels: report.by_superpixels, shared: report.shared_scale };
+  const redrawn = [];
+  // The 99.5th percentile of sizes: beyond it the colour stays full.
+  const fullColour = (parts) => {
+    const sizes = [...parts].map(Math.abs).sort((a, b) => a - b);
+    return sizes[Math.ceil(0.995 * sizes.length) - 1] || sizes[sizes.length - 1] || 0;
+  };
+  const labelsOf = (example) => {
+    if (example.superpixels && !example.labels) example.labels = unpack(example.superpixels).map(Math.round);
+    return example.labels;
+  };
+  const bySuperpixels = (labels, sums) => {
+    const parts = new Float64Array(labels.reduce((most, label) => Math.max(most, label), 0) + 1);
+    labels.forEach((label, i) => (parts[label] += sums[i]));
+    return { parts, pixels: labels.map((label) => parts[label]) };
+  };
+  const complete = (method) => typeof method.certificate.credit_sum === "number";
+  // A map of credit with its colour bar, drawn anew at every switch.
+  const creditMap = (example, values, method, label) => {
+    const [picture, bar] = [canvas(label), make("div")];
+    const update = () => {
+      const labels = view.superpixels ? labelsOf(example) : null;
+      const sums = summed(values);
+      let [pixels, scale] = [sums, view.shared ? method.shared_scale : method.scale];
+      if (labels) {
+        const own = bySuperpixels(labels, sums);
+        pixels = own.pixels;
+        const sharing = view.shared && complete(method) ? example.methods.filter(complete) : [];
+        scale = Math.max(fullColour(own.parts), ...sharing.map((other) => fullColour(bySuperpixels(labels, summed(unpack(other.values))).parts)));
+      }
+      paintCredit(picture, pixels, scale);
+      bar.replaceChildren(colourBar(scale));
+    };
+    redrawn.push(update);
+    update();
+    return { picture, bar };
+  };
+  const switches = () => {
+    const one = (key, text) => {
+      const box = make("input", { type: "checkbox", ...(view[key] ? { checked: "" } : {}) });
+      box.addEventListener("change", () => { view[key] = box.checked; redrawn.forEach((update) => update()); });
+      return make("label", {}, box, text);
+    };
+    const said = make("p", {}, "Red speaks for the score, blue against it. Full colour begins at the 99.5th percentile of a map's credit.");
+    const boxes = [one("superpixels", "credit summed over superpixels"), one("shared", "one scale for methods that sum to the score's change")];
+    return make("fieldset", { class: "targets switches" }, make("legend", {}, "maps"), ...boxes, said);
+  };
+
   // Which colour is how much.
   const colourBar = (scale) => make("span", { class: "bar" }, make("span", {}, `-${short(scale)}`), make("span", {}, "0"), make("span", {}, short(scale)));
 
@@ -204,19 +253,21 @@
     card.append(make("p", {}, words.join(" ")), make("p", {}, ...verdict(method.certificate)));
     const reference = unpack(method.reference);
     const row = make("div", { class: "row" });
+    let map;
     if (images) {
       const difference = summed(input.map((v, i) => v - reference[i]));
       const pictures = [
         ["counterpart", (target) => paintState(target, reference, example.range)],
         ["input", (target) => paintState(target, input, example.range)],
         ["difference", (target) => paintCredit(target, difference, largest(difference))],
-        ["credit", (target) => paintCredit(target, summed(credit), method.scale)],
       ];
       for (const [name, fill] of pictures) {
         const picture = canvas(name);
         fill(picture);
         row.append(make("figure", {}, picture, make("figcaption", {}, name === "counterpart" ? `counterpart in '${found.against}'` : name)));
       }
+      map = creditMap(example, credit, method, "credit");
+      row.append(make("figure", {}, map.picture, make("figcaption", {}, "credit")));
     } else {
       row.append(make("figure", {}, counterpartTable(input, reference, credit)));
     }
@@ -227,7 +278,7 @@
     }
     card.append(row);
     // The map is not shown a second time below, so what stands beside a map stands here.
-    if (images) card.append(make("div", {}, colourBar(method.scale), facts(method.certificate)));
+    if (images) card.append(make("div", {}, map.bar, facts(method.certificate)));
     return card;
   };
 
@@ -303,11 +354,10 @@
     const hasCard = (method) => method.certificate.comparison && method.reference;
     methods.forEach((method, i) => {
       if (images && hasCard(method)) return;
-      const caption = make("figcaption", {}, ...(images ? [colourBar(method.scale)] : []), make("strong", {}, method.certificate.method), " ", ...verdict(method.certificate), facts(method.certificate));
-      if (images) {
-        const picture = canvas(`credit by ${method.certificate.method}`);
-        paintCredit(picture, summed(maps[i]), method.scale);
-        row.append(make("figure", {}, picture, caption));
+      const map = images ? creditMap(example, maps[i], method, `credit by ${method.certificate.method}`) : null;
+      const caption = make("figcaption", {}, ...(map ? [map.bar] : []), make("strong", {}, method.certificate.method), " ", ...verdict(method.certificate), facts(method.certificate));
+      if (map) {
+        row.append(make("figure", {}, map.picture, caption));
       } else {
         const errors = method.errors ? unpack(method.errors) : null;
         row.append(make("figure", {}, bars(maps[i], errors, input, method.certificate.method, undefined, 0, example.levels), caption));
@@ -372,6 +422,7 @@
   };
 
   document.getElementById("title").textContent = report.title;
+  if (images && !report.inputs && report.examples.length) document.querySelector("header").append(switches());
   for (const [name, value] of report.facts) document.getElementById("facts").append(make("dt", {}, name), make("dd", {}, value));
   report.examples.forEach((example, number) => {
     document.getElementById("examples").append(article(example, number));

@@ -279,3 +279,31 @@ fn groups_and_truth_enter_by_content_and_are_told_briefly() {
     ndarray_npy::write_npy(place.file("truth.npy"), &other).unwrap();
     refused(&place, "table", line, "table/parts holds another run");
 }
+
+/// A page shows explanations beside an evaluation: both must be of one model.
+#[test]
+fn explanations_and_an_evaluation_in_one_folder_are_of_one_model() {
+    let place = Place::new();
+    linear(&[1.0, 2.0, 3.0], 2).save(place.file("a.onnx")).unwrap();
+    linear(&[1.0, -2.0, 3.0], 2).save(place.file("b.onnx")).unwrap();
+    rows(&place, "rows.npy", 1.0);
+    let evaluate = |model: &str, out: &str| {
+        format!(
+            "evaluate -m {model} rows.npy --methods ig,gradient-input --metrics deletion-zero -q -o {out}"
+        )
+    };
+    done(&place, &evaluate("a.onnx", "first"));
+    let words = "first/parts/run.json is of an evaluation with another model: the model's fingerprint was ";
+    refused(&place, "first", "explain -m b.onnx rows.npy -q -o first", words);
+    done(&place, "explain -m a.onnx rows.npy -q -o first");
+    // The other way round, also where several methods have a folder each.
+    for (methods, claim) in [("ig", "second"), ("ig,gradient-input", "third/gradient-input")] {
+        let out = claim.split('/').next().unwrap();
+        done(&place, &format!("explain -m a.onnx rows.npy --method {methods} -q -o {out}"));
+        let words = format!(
+            "{claim}/explanations.run.json is of explanations with another model: the model's fingerprint was "
+        );
+        refused(&place, out, &evaluate("b.onnx", out), &words);
+        done(&place, &evaluate("a.onnx", out));
+    }
+}

@@ -20,7 +20,8 @@ use crate::engine_args::EngineArgs;
 use crate::output::{expect_writable, print_data, print_notices, print_progress};
 use crate::progress::{RunProgress, StopKey, Stopped};
 use crate::request::{
-    Loaded, MethodArgs, ModelArgs, Networks, Sources, Surroundings, refuse_for_floats, targets,
+    Loaded, MethodArgs, ModelArgs, Networks, Sources, Surroundings, expect_explained_model,
+    refuse_for_floats, targets,
 };
 use crate::verbs::report::SHOWN;
 
@@ -157,11 +158,12 @@ fn evaluate(args: &Evaluate, part: DataPart) -> Result<()> {
         Some(folder) => Store::in_folder(folder.join("parts")),
         None => Store::nowhere(),
     };
+    let mut made_from = args.model.made_from(&model, &args.settings)?;
     if let Some(folder) = &args.output {
+        expect_explained_model(folder, &made_from)?;
         expect_writable(folder)?;
     }
     let mut progress = RunProgress::new(StopKey::listen()?);
-    let mut made_from = args.model.made_from(&model, &args.settings)?;
     made_from.extend(surroundings.made_from());
     let table = evaluation.run(&methods, &store, &made_from, &mut |done| progress.evaluated(done))?;
     let Some(table) = table else { return stopped(args.output.as_deref()) };

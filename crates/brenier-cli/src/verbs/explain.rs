@@ -36,7 +36,7 @@ use crate::engine_args::EngineArgs;
 use crate::output::{Format, expect_writable, print_data, print_notices, print_progress};
 use crate::request::{
     AgainstArgs, Direction, Loaded, MethodArgs, ModelArgs, Named, NamedArgs, Networks, Parts, Sources,
-    Surroundings, refuse_for_floats, several_targets, targets, with_methods,
+    Surroundings, expect_evaluated_model, refuse_for_floats, several_targets, targets, with_methods,
 };
 use crate::verbs::report::SHOWN;
 

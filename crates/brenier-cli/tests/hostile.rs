@@ -291,8 +291,15 @@ fn flags_of_absurd_sizes() {
         ("--method smoothgrad --samples 18446744073709551615", "18446744073709551615"),
         ("--method kernel-shap --samples 18446744073709551615", "18446744073709551615"),
         ("--limit 0", "--limit"),
+        ("--workers 1000000", "the number of workers is 1000000, and 1024 is the most"),
     ] {
         refused(&place, &format!("explain -m model.onnx rows.npy {flags}"), words);
+    }
+    ndarray_npy::write_npy(place.file("many.npy"), &Array2::from_shape_fn((64, 2), |(i, j)| (i + j) as f32))
+        .unwrap();
+    for flags in ["--width 1000000000", "--blocks 1000000000"] {
+        let words = "weights, gradients and moments must fit into memory";
+        refused(&place, &format!("train many.npy -o run --steps 2 {flags}"), words);
     }
 }
 

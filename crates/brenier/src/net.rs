@@ -13,6 +13,7 @@ mod layers;
 mod mlp;
 mod mlp_classifier;
 mod resnet;
+mod room;
 mod unet;
 
 use onnx_grad::{Graph, Model};

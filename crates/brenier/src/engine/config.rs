@@ -49,6 +49,9 @@ impl FromStr for EngineKind {
     }
 }
 
+/// Workers at the most: each has a program of its own.
+const MOST_WORKERS: usize = 1024;
+
 /// Which engine, where it runs and with how many workers. Builds the [`Engine`].
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -78,6 +81,9 @@ impl EngineConfig {
         });
         if workers == 0 {
             return Err(Error::Zero { what: "the number of workers" });
+        }
+        if workers > MOST_WORKERS {
+            return Err(Error::TooMany { name: "the number of workers", value: workers, most: MOST_WORKERS });
         }
         match self.kind {
             EngineKind::Rten if self.provider != Provider::Cpu => Err(Error::Engine(EngineError::Provider {

@@ -14,6 +14,7 @@ use onnx_grad::{Model, Value};
 use serde::{Deserialize, Serialize};
 
 use super::layers::{Init, Layers};
+use super::room::expect_room;
 use super::{STATE, TIME, VELOCITY, model};
 use crate::{Error, Result};
 
@@ -55,6 +56,10 @@ impl MlpConfig {
                 hint: "MlpConfig::default() has width 128 and 16 time features".into(),
             });
         }
+        expect_room(&[
+            (self.width, self.width, 1, self.blocks.saturating_mul(4).saturating_add(2)),
+            (features.saturating_add(self.time_features), self.width, 1, 2),
+        ])?;
         let mut l = Layers::new("mlp", seed);
         let x = l.input(STATE, shape);
         let t = l.input(TIME, &[]);

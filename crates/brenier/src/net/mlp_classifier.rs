@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::layers::{Init, Layers};
 use super::model;
+use super::room::expect_room;
 use crate::data::Scaling;
 use crate::{Error, Result};
 
@@ -42,6 +43,10 @@ impl MlpClassifierConfig {
                 hint: "MlpClassifierConfig::default() has width 64".into(),
             });
         }
+        expect_room(&[
+            (self.width, self.width, 1, self.blocks.saturating_mul(2)),
+            (features.saturating_add(classes), self.width, 1, 1),
+        ])?;
         let mut l = Layers::new("mlp", seed);
         let x = l.input(super::INPUT, scaling.shape());
         let x = l.scaled(&x, scaling);

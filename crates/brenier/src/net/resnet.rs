@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::layers::{Init, Layers};
 use super::model;
+use super::room::expect_room;
 use crate::data::Scaling;
 use crate::{Error, Result};
 
@@ -63,6 +64,9 @@ impl ResnetConfig {
                 "ResnetConfig::default() has 32 channels and 8 groups",
             );
         }
+        let stages = self.multipliers.iter().map(|m| self.width.saturating_mul(*m));
+        let stages: Vec<_> = stages.map(|wide| (wide, wide, 9, self.blocks.saturating_mul(2))).collect();
+        expect_room(&stages)?;
         let mut l = Layers::new("resnet", seed);
         let x = l.input(super::INPUT, shape);
         let x = l.scaled(&x, scaling);

@@ -12,6 +12,7 @@ use onnx_grad::{Attribute, Model, TensorData, Value};
 use serde::{Deserialize, Serialize};
 
 use super::layers::{Init, Layers};
+use super::room::expect_room;
 use super::{STATE, TIME, VELOCITY, model};
 use crate::{Error, Result};
 
@@ -81,6 +82,10 @@ impl UnetConfig {
     /// The same, steered by `classes` beside the time where there are some.
     pub(super) fn build_with(&self, shape: &[usize], classes: Option<usize>, seed: u64) -> Result<Model> {
         let [channels, height, width] = self.check(shape)?;
+        let levels = self.multipliers.iter().map(|m| self.width.saturating_mul(*m));
+        let convolutions = self.blocks.saturating_mul(4).saturating_add(2);
+        let levels: Vec<_> = levels.map(|wide| (wide, wide, 9, convolutions)).collect();
+        expect_room(&levels)?;
         let mut l = Layers::new("unet", seed);
         let x = l.input(STATE, shape);
         let t = l.input(TIME, &[]);

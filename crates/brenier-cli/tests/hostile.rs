@@ -372,6 +372,8 @@ fn what_cannot_be_written_is_found_before_the_work() {
     refused(&place, "explain -m model.onnx rows.npy -o file/out", "file/out");
     refused(&place, "evaluate -m model.onnx rows.npy -o file/out", "file/out");
     refused(&place, "train rows.npy -o file/out", "file/out");
+    let shift = "shift -m model.onnx rows.npy rows.npy --target 1 -o file/out";
+    refused(&place, shift, "cannot make the folder file/out");
 }
 
 #[test]

@@ -84,7 +84,7 @@ pub(crate) fn run(args: &Export) -> Result<()> {
     let method = args.exported(model)?;
     let target = args.target(&loaded)?;
     let file = export(model, &method, target, Some(file_hash(&args.model.model)?))?;
-    file.save(&args.output).with_context(|| format!("cannot write {}", args.output.display()))?;
+    file.save(&args.output)?;
     let facts = ExportedFacts::of(&file).map(|facts| facts.in_words()).unwrap_or_default();
     print_data(&format!("{}: {facts}\n", args.output.display()))
 }

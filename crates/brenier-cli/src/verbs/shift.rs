@@ -16,7 +16,7 @@ use clap::Args;
 use self::populations::{PopulationArgs, Read};
 use crate::data_args::{DataArgs, DataPart};
 use crate::engine_args::EngineArgs;
-use crate::output::{Format, print_data, print_notices, print_progress};
+use crate::output::{Format, expect_writable, print_data, print_notices, print_progress};
 use crate::progress::{Gauge, PATIENCE};
 use crate::request::{Loaded, ModelArgs, expect_fitting, one_target, tell_of_columns};
 
@@ -85,6 +85,9 @@ pub(crate) fn run(args: &ShiftVerb) -> Result<()> {
         tell_of_columns(to.rows(), true);
     }
     expect_fitting(from.rows(), model.values())?;
+    if let Some(folder) = &args.output {
+        expect_writable(folder)?;
+    }
     let mut gauge = Gauge::new("shift", 100, 0, PATIENCE);
     let rows = format!("{} and {} rows", from.rows().len(), to.rows().len());
     let mut watch = |part: f64| gauge.set((100.0 * part) as u64, &rows);

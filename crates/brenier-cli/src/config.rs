@@ -41,7 +41,7 @@ pub(crate) fn arguments(typed: Vec<OsString>) -> Result<Vec<OsString>> {
     let Some((name, given)) = matches.subcommand() else { return Ok(typed) };
     let file = given.try_get_one::<PathBuf>("config").ok().flatten();
     let (Some(file), Some(verb)) = (file, command.find_subcommand(name)) else { return Ok(typed) };
-    let text = std::fs::read_to_string(file)
+    let text = brenier::readable::read_to_string(file)
         .with_context(|| format!("cannot read {}\nhint: --config takes a TOML file", file.display()))?;
     let table: Table = text.parse().map_err(|error: toml::de::Error| {
         let line = error.span().map_or(1, |span| text[..span.start].matches('\n').count() + 1);

@@ -321,6 +321,33 @@ fn external_data_stay_in_the_folder_and_are_files() {
     refused(&place, "inspect model/mlp.external.onnx", "a link that leads out of the model's folder");
 }
 
+/// A pipe that nobody writes into would keep the program waiting, and a device would fill its memory.
+#[test]
+fn pipes_and_devices_are_refused() {
+    let place = simple();
+    let said = "it is a pipe or a device, not an ordinary file";
+    for name in ["pipe.npy", "pipe.npz", "pipe.csv", "pipe.parquet", "pipe.png", "pipe.onnx", "pipe.toml"] {
+        assert!(Command::new("mkfifo").arg(place.file(name)).status().unwrap().success());
+    }
+    for name in ["pipe.npy", "pipe.npz", "pipe.csv", "pipe.parquet", "pipe.png"] {
+        refused(&place, &format!("explain -m model.onnx {name}"), said);
+    }
+    for line in [
+        "inspect pipe.onnx",
+        "inspect /dev/zero",
+        "explain -m pipe.onnx rows.npy",
+        "explain -m /dev/zero rows.npy",
+        "explain -m model.onnx rows.npy -f pipe.onnx",
+        "explain -m model.onnx rows.npy --baseline pipe.npy",
+        "explain -m model.onnx rows.npy --method expected-gradients --background pipe.npy",
+        "explain -m model.onnx rows.npy --traces pipe.npz",
+        "explain -m model.onnx rows.npy --config pipe.toml",
+        "train pipe.npy -o run",
+    ] {
+        refused(&place, line, said);
+    }
+}
+
 #[test]
 fn no_library_is_loaded_from_the_current_folder() {
     let place = simple();

@@ -53,6 +53,7 @@ mod path;
 mod predictor;
 pub mod problems;
 mod ranking;
+pub mod readable;
 mod registry;
 pub mod report;
 pub mod runs;

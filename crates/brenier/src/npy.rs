@@ -7,7 +7,6 @@
 //! `ndarray-npy` reads and writes whole arrays. A run over many inputs must not hold them all, so it needs to know
 //! where the rows begin and how long a row is. What a header declares is checked before anything is allocated.
 
-use std::fs::File;
 use std::io::{BufReader, Read, Write};
 use std::path::Path;
 
@@ -32,7 +31,7 @@ pub(crate) struct Header {
 
 /// Refuses a `.npy` file that declares more than it holds, before anybody makes room for it.
 pub(crate) fn expect_honest(path: &Path) -> Result<(), Failure> {
-    let file = File::open(path)?;
+    let file = crate::readable::open(path)?;
     if !file.metadata()?.is_file() {
         return Err("it is not an ordinary file".into());
     }

@@ -46,7 +46,7 @@ impl RowReader {
             return RowReader::new(Cursor::new(bytes)).map(Some);
         }
         let (start, size) = (found.data_start(), found.size());
-        let mut file = BufReader::new(File::open(path)?);
+        let mut file = BufReader::new(crate::readable::open(path)?);
         file.seek(SeekFrom::Start(start))?;
         RowReader::new(file.take(size)).map(Some)
     }
@@ -219,7 +219,7 @@ fn fill<W: Write + Seek>(
 }
 
 fn open(path: &Path) -> std::result::Result<Archive, Failure> {
-    Ok(ZipArchive::new(BufReader::new(File::open(path)?))?)
+    Ok(ZipArchive::new(BufReader::new(crate::readable::open(path)?))?)
 }
 
 /// Unpacked bytes that nobody asks questions about.

@@ -16,6 +16,7 @@ const ORDER: &[&str] = &[
     "ranking",
     "student",
     "fingerprint",
+    "readable",
     "whole_file",
     "lock",
     "store",

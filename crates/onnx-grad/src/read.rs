@@ -42,10 +42,10 @@ impl Model {
     /// ```
     pub fn load(path: impl AsRef<Path>) -> Result<Model> {
         let path = path.as_ref();
-        let bytes = fs::read(path).map_err(|e| Error::File {
+        let bytes = read_ordinary(path).map_err(|reason| Error::File {
             action: "read",
             path: path.to_path_buf(),
-            reason: e.to_string(),
+            reason,
         })?;
         Ok(Model::from_bytes_in(bytes, path.parent().unwrap_or(Path::new("")))?.0)
     }
@@ -353,18 +353,23 @@ impl Reader {
     }
 }
 
-/// An ordinary file of a folder. A link that leads out of it is refused, and so is what is no file: a device has no end,
-/// and a pipe would wait for a writer.
+/// An ordinary file of a folder. A link that leads out of it is refused, and so is what is no file.
 fn read_inside(folder: &Path, path: &Path) -> std::result::Result<Bytes, String> {
     let found = |path: &Path| path.canonicalize().map_err(|e| e.to_string());
     let (folder, path) = (found(folder)?, found(path)?);
     if !path.starts_with(&folder) {
         return Err("it is a link that leads out of the model's folder".to_string());
     }
-    if !fs::metadata(&path).map_err(|e| e.to_string())?.is_file() {
-        return Err("it is not an ordinary file".to_string());
+    Ok(read_ordinary(&path)?.into())
+}
+
+/// The bytes of an ordinary file: a device has no end, and a pipe would wait for a writer.
+fn read_ordinary(path: &Path) -> std::result::Result<Vec<u8>, String> {
+    let found = fs::metadata(path).map_err(|e| e.to_string())?;
+    if !found.is_file() && !found.is_dir() {
+        return Err("it is a pipe or a device, not an ordinary file".to_string());
     }
-    Ok(fs::read(&path).map_err(|e| e.to_string())?.into())
+    fs::read(path).map_err(|e| e.to_string())
 }
 
 fn value_info(proto: &ValueInfoProto) -> Result<ValueInfo> {

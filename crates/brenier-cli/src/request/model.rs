@@ -111,7 +111,8 @@ fn listed(text: &str) -> Result<Vec<String>> {
     if !path.is_file() {
         return Ok(text.split(',').map(trimmed).collect());
     }
-    let lines = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let lines =
+        brenier::readable::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     Ok(lines.lines().map(trimmed).filter(|line| !line.is_empty()).collect())
 }
 
@@ -151,7 +152,7 @@ impl ModelArgs {
 
 /// The fingerprint of a file.
 pub(crate) fn file_hash(file: &Path) -> Result<String> {
-    let bytes = std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let bytes = brenier::readable::read(file).with_context(|| format!("cannot read {}", file.display()))?;
     Ok(fingerprint(&bytes))
 }
 

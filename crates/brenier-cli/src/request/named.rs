@@ -268,7 +268,7 @@ fn read_column(table: &Path, column: &str, options: &OpenOptions) -> Result<Arra
 }
 
 fn open_npz(path: &Path) -> Result<NpzReader<File>> {
-    let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let file = brenier::readable::open(path).with_context(|| format!("cannot read {}", path.display()))?;
     NpzReader::new(file).with_context(|| format!("cannot read {} as an .npz file", path.display()))
 }
 

@@ -16,7 +16,7 @@ const DENSEST: u64 = 100;
 
 /// The whole file, unpacked if it begins as gzip does.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>> {
-    let bytes = fs::read(path).map_err(cannot_read(path))?;
+    let bytes = crate::readable::read(path).map_err(cannot_read(path))?;
     if !bytes.starts_with(&[0x1f, 0x8b]) {
         return Ok(bytes);
     }

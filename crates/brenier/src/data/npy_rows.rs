@@ -3,7 +3,6 @@
 //! A file may hold more rows than fit into memory. Only its header is read when it is opened; the size that it
 //! declares is held against the size of the file before anything is allocated.
 
-use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -41,7 +40,7 @@ impl NpyRows {
     /// If it is no `.npy` file, or shorter than it declares.
     pub fn open(path: &Path) -> Result<Option<NpyRows>> {
         let read = || -> std::result::Result<Option<NpyRows>, Failure> {
-            let file = File::open(path)?;
+            let file = crate::readable::open(path)?;
             let bytes = file.metadata()?.len();
             let (header, start) = Header::read(&mut BufReader::new(file))?;
             header.expect_within(bytes.saturating_sub(start))?;
@@ -92,7 +91,7 @@ impl NpyRows {
         let features: usize = self.shape().iter().product();
         let read = || -> std::result::Result<Array2<f64>, Failure> {
             let width = self.header.element_bytes()?;
-            let mut file = File::open(&self.path)?;
+            let mut file = crate::readable::open(&self.path)?;
             file.seek(SeekFrom::Start(self.start + (range.start * features * width) as u64))?;
             let mut bytes = vec![0; range.len() * features * width];
             file.read_exact(&mut bytes)?;

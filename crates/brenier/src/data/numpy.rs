@@ -36,7 +36,7 @@ impl Source for Npy<'_> {
     fn read<T: ReadableElement>(&mut self) -> std::result::Result<ArrayD<T>, ReadNpyError> {
         use ndarray_npy::ReadNpyExt;
         crate::npy::expect_honest(self.0).map_err(|e| ReadNpyError::Io(std::io::Error::other(e)))?;
-        ArrayD::read_npy(BufReader::new(File::open(self.0).map_err(ReadNpyError::Io)?))
+        ArrayD::read_npy(BufReader::new(crate::readable::open(self.0).map_err(ReadNpyError::Io)?))
     }
 }
 
@@ -138,7 +138,7 @@ pub(crate) fn open_npz(path: &Path, options: &OpenOptions) -> Result<Dataset> {
 
 fn archive(path: &Path) -> Result<NpzReader<BufReader<File>>> {
     crate::npz::expect_honest(path).map_err(file::cannot_read(path))?;
-    let file = File::open(path).map_err(file::cannot_read(path))?;
+    let file = crate::readable::open(path).map_err(file::cannot_read(path))?;
     NpzReader::new(BufReader::new(file)).map_err(file::cannot_read(path))
 }
 

@@ -31,7 +31,7 @@ const DENSEST: usize = 100;
 
 /// Reads a Parquet file.
 pub(crate) fn open(path: &Path, options: &OpenOptions) -> Result<Dataset> {
-    let handle = File::open(path).map_err(file::cannot_read(path))?;
+    let handle = crate::readable::open(path).map_err(file::cannot_read(path))?;
     let reader = SerializedFileReader::new(handle).map_err(unreadable(path))?;
     let described = reader.metadata().file_metadata().schema_descr_ptr();
     if let Some(index) = image_column(path, &reader, described.columns(), options)? {
@@ -42,7 +42,7 @@ pub(crate) fn open(path: &Path, options: &OpenOptions) -> Result<Dataset> {
 
 /// The table of a Parquet file; nothing where it holds images.
 pub(crate) fn table(path: &Path, options: &OpenOptions) -> Result<Option<Table>> {
-    let handle = File::open(path).map_err(file::cannot_read(path))?;
+    let handle = crate::readable::open(path).map_err(file::cannot_read(path))?;
     let reader = SerializedFileReader::new(handle).map_err(unreadable(path))?;
     let described = reader.metadata().file_metadata().schema_descr_ptr();
     if image_column(path, &reader, described.columns(), options)?.is_some() {

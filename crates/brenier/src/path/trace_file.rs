@@ -1,6 +1,5 @@
 //! Traces in a file: an input's way through a flow serves every model and target, so it is worth keeping.
 
-use std::fs::File;
 use std::path::{Path as FilePath, PathBuf};
 
 use ndarray::{Array1, Array2, Axis, concatenate, s};
@@ -51,7 +50,7 @@ pub(crate) fn join_traces(parts: &[PathBuf], into: &FilePath) -> Result<()> {
     let mut evidence: Vec<(PathEvidence, usize)> = Vec::new();
     for part in parts {
         let mut read = || -> std::result::Result<(), Failure> {
-            let mut npz = NpzReader::new(File::open(part)?)?;
+            let mut npz = NpzReader::new(crate::readable::open(part)?)?;
             let own: Array1<u64> = npz.by_name("offsets")?;
             let first = offsets.last().copied().unwrap_or(0);
             offsets.extend(own.iter().skip(1).map(|offset| first + offset));
@@ -74,7 +73,7 @@ pub fn load_traces(file: &FilePath) -> Result<Vec<Trace>> {
     let unreadable =
         |source: Box<dyn std::error::Error + Send + Sync>| Error::Read { path: file.to_owned(), source };
     npz::expect_honest(file).map_err(unreadable)?;
-    let mut npz = NpzReader::new(File::open(file).map_err(|e| unreadable(e.into()))?)
+    let mut npz = NpzReader::new(crate::readable::open(file).map_err(|e| unreadable(e.into()))?)
         .map_err(|e| unreadable(e.into()))?;
     let offsets: Array1<u64> = npz.by_name("offsets").map_err(|e| unreadable(e.into()))?;
     let times: Array1<f64> = npz.by_name("times").map_err(|e| unreadable(e.into()))?;

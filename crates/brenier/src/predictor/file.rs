@@ -32,7 +32,7 @@ impl ModelFile {
     /// If there is no such file. Whether it is a model is told by whoever asks for one.
     pub fn open(path: impl AsRef<Path>) -> Result<ModelFile> {
         let path = path.as_ref();
-        let bytes: Bytes = std::fs::read(path)
+        let bytes: Bytes = crate::readable::read(path)
             .map_err(|error| onnx_grad::Error::File {
                 action: "read",
                 path: path.to_path_buf(),

@@ -72,7 +72,7 @@ impl Sidecar {
     /// If the file is not TOML, or has keys that mean nothing.
     pub fn beside(model: &Path) -> Result<Sidecar> {
         let path = Sidecar::path(model);
-        let text = match std::fs::read_to_string(&path) {
+        let text = match crate::readable::read_to_string(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Sidecar::default()),
             Err(error) => return Err(Error::Read { path, source: error.into() }),

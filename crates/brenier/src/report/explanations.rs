@@ -119,7 +119,7 @@ pub(crate) fn join_explanations(parts: &[PathBuf], into: &Path) -> Result<()> {
     npz::join(&arrays, &[], Packing::Plain, &into.join(ARRAYS))?;
     write_with(&into.join(CERTIFICATES), |file| {
         for part in parts {
-            std::io::copy(&mut File::open(part.join(CERTIFICATES))?, file)?;
+            std::io::copy(&mut crate::readable::open(part.join(CERTIFICATES))?, file)?;
         }
         Ok(())
     })
@@ -134,7 +134,7 @@ pub(crate) struct CertificateReader {
 impl CertificateReader {
     /// Those of a file.
     pub(crate) fn open(path: &Path) -> Result<CertificateReader> {
-        let file = read(path, |path| Ok(File::open(path)?))?;
+        let file = read(path, |path| Ok(crate::readable::open(path)?))?;
         Ok(CertificateReader { path: path.to_owned(), lines: BufReader::new(file).lines() })
     }
 }

@@ -109,7 +109,7 @@ impl Report {
 }
 
 fn description(path: &Path) -> Result<Report> {
-    read(path, |path| Ok(serde_json::from_slice(&std::fs::read(path)?)?))
+    read(path, |path| Ok(serde_json::from_slice(&crate::readable::read(path)?)?))
 }
 
 /// The folder itself, or those in it, that hold explanations; in this order, others after them by name.

@@ -73,7 +73,7 @@ pub(crate) fn join_stills(parts: &[PathBuf], into: &Path) -> Result<()> {
 /// Stills that were saved, with the places of their explanations.
 pub(super) fn load_stills(folder: &Path) -> Result<Vec<(usize, Frames)>> {
     read(&folder.join(STILLS), |path| {
-        let mut npz = NpzReader::new(File::open(path)?)?;
+        let mut npz = NpzReader::new(crate::readable::open(path)?)?;
         let rows = array::<i64, Ix1>(&mut npz, "rows")?;
         let times = array::<f64, Ix2>(&mut npz, "times")?;
         let scores = array::<f64, Ix2>(&mut npz, "scores")?;

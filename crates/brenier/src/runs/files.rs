@@ -41,7 +41,7 @@ pub(super) fn claim(folder: &Path, run: &impl Serialize, made_from: &[(&str, Str
         return Lock::on(&path, folder);
     }
     let unreadable = |source: Failure| Error::Read { path: path.clone(), source };
-    let bytes = std::fs::read(&path).map_err(|e| unreadable(e.into()))?;
+    let bytes = crate::readable::read(&path).map_err(|e| unreadable(e.into()))?;
     let kept: Value = serde_json::from_slice(&bytes).map_err(|e| unreadable(e.into()))?;
     // A run may be trained further than it was meant to be.
     let further = steps(&asked) > steps(&kept);
@@ -105,7 +105,7 @@ pub(super) fn draw_loss(folder: &Path, what: &str) -> Result<()> {
     let path = folder.join("metrics.jsonl");
     let unreadable = |e: std::io::Error| Error::Read { path: path.clone(), source: e.into() };
     let mut points = Vec::new();
-    for line in BufReader::new(std::fs::File::open(&path).map_err(unreadable)?).lines() {
+    for line in BufReader::new(crate::readable::open(&path).map_err(unreadable)?).lines() {
         let line = line.map_err(unreadable)?;
         if let Ok(progress) = serde_json::from_str::<Progress>(&line) {
             points.push((progress.step as f64, progress.loss));

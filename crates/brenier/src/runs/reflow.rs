@@ -3,7 +3,6 @@
 //! Pairs are kept in the run folder, `pairs/00000.npz` and so on (arrays `z0`, `z1` in the network's space), each
 //! file whole or not there: making them may take longer than training on them, and nothing finished is lost.
 
-use std::fs::File;
 use std::ops::ControlFlow;
 use std::path::Path;
 
@@ -206,7 +205,7 @@ fn make_pairs(
 
 fn read_pairs(path: &Path) -> Result<Part> {
     let read = || -> std::result::Result<_, Failure> {
-        let mut npz = NpzReader::new(File::open(path)?)?;
+        let mut npz = NpzReader::new(crate::readable::open(path)?)?;
         Ok((npz.by_name("z0")?, npz.by_name("z1")?))
     };
     read().map_err(|source| Error::Read { path: path.to_owned(), source })

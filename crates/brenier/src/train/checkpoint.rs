@@ -84,7 +84,7 @@ pub fn steps_done(folder: &Path) -> Result<Option<u64>> {
 fn read(path: &Path) -> Result<(Checkpoint, String, String)> {
     let unreadable = |source: Failure| Error::Read { path: path.to_owned(), source };
     crate::npz::expect_honest(path).map_err(unreadable)?;
-    let file = File::open(path).map_err(|e| unreadable(e.into()))?;
+    let file = crate::readable::open(path).map_err(|e| unreadable(e.into()))?;
     let mut npz = NpzReader::new(file).map_err(|e| unreadable(e.into()))?;
     let header: Array1<u8> = npz.by_name("header").map_err(|e| unreadable(e.into()))?;
     let header: Header = serde_json::from_slice(&header.to_vec()).map_err(|e| unreadable(e.into()))?;
@@ -221,7 +221,8 @@ impl Run {
         if !path.exists() {
             return Ok(());
         }
-        let file = File::open(&path).map_err(|e| Error::Read { path: path.clone(), source: e.into() })?;
+        let file =
+            crate::readable::open(&path).map_err(|e| Error::Read { path: path.clone(), source: e.into() })?;
         let mut kept = String::new();
         for line in BufReader::new(file).lines() {
             let line = line.map_err(|e| Error::Read { path: path.clone(), source: e.into() })?;

@@ -58,7 +58,8 @@ impl Record {
                 results.display()
             );
         };
-        let text = std::fs::read(&file).with_context(|| format!("cannot read {}", file.display()))?;
+        let text =
+            brenier::readable::read(&file).with_context(|| format!("cannot read {}", file.display()))?;
         serde_json::from_slice(&text).with_context(|| format!("cannot read {}", file.display()))
     }
 }

@@ -1,6 +1,5 @@
 //! Inputs that could not be explained, in runs that go on without them.
 
-use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::ops::Range;
 use std::path::Path;
@@ -83,7 +82,7 @@ pub(super) fn load(folder: &Path) -> Result<Vec<Failure>> {
     }
     let unreadable =
         |e: Box<dyn std::error::Error + Send + Sync>| Error::Read { path: path.clone(), source: e };
-    let file = File::open(&path).map_err(|e| unreadable(e.into()))?;
+    let file = crate::readable::open(&path).map_err(|e| unreadable(e.into()))?;
     let line = |line: std::io::Result<String>| {
         serde_json::from_str(&line.map_err(|e| unreadable(e.into()))?).map_err(|e| unreadable(e.into()))
     };

@@ -144,7 +144,7 @@ pub(super) fn record(folder: &Path) -> Result<BTreeMap<String, String>> {
         return Err(Error::NoRecord { folder: folder.to_owned(), file: FINISHED });
     }
     let unreadable = |source| Error::Read { path: path.clone(), source };
-    let bytes = std::fs::read(&path).map_err(|e| unreadable(e.into()))?;
+    let bytes = crate::readable::read(&path).map_err(|e| unreadable(e.into()))?;
     serde_json::from_slice(&bytes).map_err(|e| unreadable(e.into()))
 }
 

@@ -79,7 +79,7 @@ pub(crate) fn shown(line: &str, done: &Output, folder: &Path) -> String {
     let mut text = format!("$ brenier {line}\n");
     for (mark, part) in [("", &done.stdout), ("! ", &done.stderr)] {
         let part = String::from_utf8_lossy(part).replace(folder.to_str().unwrap(), "FOLDER");
-        for line in part.lines() {
+        for line in part.lines().filter(|line| !is_progress(line)) {
             text.push_str(format!("{mark}{}", masked(line)).trim_end());
             text.push('\n');
         }
@@ -88,6 +88,13 @@ pub(crate) fn shown(line: &str, done: &Output, folder: &Path) -> String {
         Some(0) => text,
         code => text + &format!("exit code {}\n", code.unwrap_or(-1)),
     }
+}
+
+/// What a run says after two seconds of how far it is: whether it comes depends on the machine.
+fn is_progress(line: &str) -> bool {
+    ["explaining ", "shift "].iter().any(|stage| {
+        line.strip_prefix(stage).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+    })
 }
 
 /// Numbers with decimals become `#`, and so do counts of a solver that chooses its steps. The width of columns does not

@@ -101,3 +101,59 @@ pub struct Description {
     /// The names of the features; empty where there are none.
     pub names: Vec<String>,
 }
+
+/// A question of a tree, asked about another feature.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Moved {
+    /// The feature that is asked now.
+    pub feature: usize,
+    /// What is asked of it.
+    pub test: Test,
+    /// Whether "yes" is now where "no" was.
+    pub turned: bool,
+    /// Whether a missing value counts as "yes" of the question as it was.
+    pub missing_yes: bool,
+}
+
+impl Description {
+    /// The same trees over other features: `question` says what is asked in the place of a test of a feature, with what a missing
+    /// value did there.
+    ///
+    /// ```
+    /// use brenier_trees::{Branch, Description, Ensemble, Moved, Test, Tree};
+    ///
+    /// // The trees saw -2 x: what was `-2 x <= 3` is `x >= -1.5`, which is not `x < -1.5`.
+    /// let nodes = vec![Branch::at_most(0, 3.0, 1, 2), Branch::leaf(1.0), Branch::leaf(0.0)];
+    /// let trees = vec![Tree { nodes, cover: vec![] }];
+    /// let seen = Description { features: 1, raw: 1, trees, ..Description::default() };
+    /// let own = seen.moved(1, |_, _, missing_yes| {
+    ///     Ok::<_, brenier_trees::Error>(Moved { feature: 0, test: Test::Below(-1.5), turned: true, missing_yes })
+    /// })?;
+    /// assert_eq!(Ensemble::new(own)?.scores(&[-1.6, -1.5, 0.0])?, [0.0, 1.0, 1.0]);
+    /// # Ok::<(), brenier_trees::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of `question`.
+    pub fn moved<E>(
+        mut self,
+        features: usize,
+        mut question: impl FnMut(usize, &Test, bool) -> Result<Moved, E>,
+    ) -> Result<Description, E> {
+        for branch in self.trees.iter_mut().flat_map(|tree| &mut tree.nodes) {
+            if let Branch::Split { feature, test, yes, no, missing_yes, .. } = branch {
+                let moved = question(*feature, test, *missing_yes)?;
+                *feature = moved.feature;
+                *test = moved.test;
+                *missing_yes = moved.missing_yes;
+                if moved.turned {
+                    std::mem::swap(yes, no);
+                    *missing_yes = !moved.missing_yes;
+                }
+            }
+        }
+        self.features = features;
+        self.names = Vec::new();
+        Ok(self)
+    }
+}

@@ -46,7 +46,7 @@ mod walk;
 mod ways;
 mod xgboost;
 
-pub use build::{Aggregate, Branch, Description, Test, Tree};
+pub use build::{Aggregate, Branch, Description, Moved, Test, Tree};
 pub use ensemble::Ensemble;
 pub use error::{Error, Result};
 pub use link::{Column, Link};

@@ -167,6 +167,14 @@ impl NodeTrees {
     /// # Errors
     /// Lists of different lengths, and nodes that do not form trees.
     pub fn ensemble(self) -> Result<Ensemble> {
+        Ensemble::new(self.description()?)
+    }
+
+    /// What the ensemble is made from.
+    ///
+    /// # Errors
+    /// Lists of different lengths.
+    pub fn description(self) -> Result<Description> {
         let all = self.trees.len();
         let lists = [
             self.nodes.len(),
@@ -219,7 +227,7 @@ impl NodeTrees {
         let single = self.single;
         let names = Vec::new();
         let trees = if raw == 1 && self.classifier { to_one(trees) } else { trees };
-        Ensemble::new(Description { features, raw, trees, base, aggregate, columns, link, single, names })
+        Ok(Description { features, raw, trees, base, aggregate, columns, link, single, names })
     }
 
     fn votes(&self) -> Result<LeafVotes> {
@@ -277,6 +285,14 @@ impl FlatTrees {
     /// # Errors
     /// Lists of different lengths, and nodes that do not form trees.
     pub fn ensemble(self) -> Result<Ensemble> {
+        Ensemble::new(self.description()?)
+    }
+
+    /// What the ensemble is made from.
+    ///
+    /// # Errors
+    /// Lists of different lengths.
+    pub fn description(self) -> Result<Description> {
         let splits = self.features.len();
         let lists = [
             self.splits.len(),
@@ -316,7 +332,7 @@ impl FlatTrees {
         };
         let features = width(self.width, &self.features)?;
         let (raw, single) = (self.targets.max(1), self.single);
-        Ensemble::new(Description { features, raw, trees, aggregate, link, single, ..Description::default() })
+        Ok(Description { features, raw, trees, aggregate, link, single, ..Description::default() })
     }
 
     /// The sets of the nodes that ask for members, by node.

@@ -8,6 +8,21 @@ use crate::graph::{Attribute, Graph};
 use crate::tensor::{DType, TensorData};
 
 impl Graph {
+    /// Whether inputs, constants or casts have floats of this type.
+    pub fn has_floats(&self, dtype: DType) -> bool {
+        let cast = |node: &crate::graph::Node| {
+            node.is("Cast") && node.int("to", 0) == i64::from(dtype.code())
+                || node.attributes.values().any(|value| match value {
+                    Attribute::Tensor(tensor) => tensor.dtype() == dtype,
+                    Attribute::Graph(body) => body.has_floats(dtype),
+                    _ => false,
+                })
+        };
+        self.inputs.iter().any(|input| input.dtype == dtype)
+            || self.initializers.values().any(|tensor| tensor.dtype() == dtype)
+            || self.nodes.iter().any(cast)
+    }
+
     /// The same graph with all floats of type `from` turned into type `to`.
     pub fn with_floats(&self, from: DType, to: DType) -> Graph {
         let mut graph = self.clone();

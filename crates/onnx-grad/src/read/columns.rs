@@ -19,6 +19,7 @@ pub(super) fn open(graph: &mut GraphProto) -> BTreeMap<String, Vec<String>> {
     for i in 0..graph.input.len() {
         let Some(name) = graph.input[i].name.clone() else { continue };
         let Some(kind) = column_type(&graph.input[i]) else { continue };
+        pick_directly(graph, &name);
         let whole = kind != TEXT && DType::from_code(kind).is_some_and(|dtype| !dtype.is_float());
         if kind != TEXT && !whole {
             continue;
@@ -42,6 +43,36 @@ pub(super) fn open(graph: &mut GraphProto) -> BTreeMap<String, Vec<String>> {
         }
     }
     found
+}
+
+/// Whoever reads the first column of an input that has no other reads the input itself.
+fn pick_directly(graph: &mut GraphProto, name: &str) {
+    let first = |index: &String| {
+        graph.initializer.iter().any(|tensor| {
+            tensor.name.as_ref() == Some(index)
+                && tensor.dims == [1]
+                && (tensor.int64_data == [0] || tensor.raw_data.as_ref().is_some_and(|raw| **raw == [0; 8]))
+        })
+    };
+    let picks = |node: &NodeProto| {
+        let by_axis =
+            node.op_type.as_deref() == Some("Gather") && attribute(node, "axis").and_then(|a| a.i) == Some(1);
+        node.input.first().is_some_and(|input| input == name)
+            && (by_axis || is(node, "ArrayFeatureExtractor"))
+            && node.input.get(1).is_some_and(first)
+    };
+    let picked: Vec<String> = graph
+        .node
+        .iter()
+        .filter(|node| picks(node))
+        .filter_map(|node| node.output.first().cloned())
+        .collect();
+    graph.node.retain(|node| !node.output.first().is_some_and(|output| picked.contains(output)));
+    for input in graph.node.iter_mut().flat_map(|node| &mut node.input) {
+        if picked.contains(input) {
+            *input = name.to_string();
+        }
+    }
 }
 
 /// What an encoder gives for its levels, in their order.

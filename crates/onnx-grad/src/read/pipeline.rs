@@ -32,6 +32,7 @@ pub fn without_maps(file: impl Into<bytes::Bytes>) -> Result<Vec<u8>> {
 
 /// Opens a pipeline, and says what its numbers are called.
 pub(super) fn open(graph: &mut GraphProto) -> Words {
+    leave_out_unread_text(graph);
     if !graph.node.iter().any(is_classical) {
         return Words::default();
     }
@@ -131,6 +132,14 @@ fn leave_out_words(graph: &mut GraphProto, words: &mut Words) {
     words.left_out = others.into_iter().filter_map(|output| output.name).collect();
     graph.output = numbers;
     prune(graph);
+}
+
+/// Columns of text that a data frame had and the pipeline drops.
+fn leave_out_unread_text(graph: &mut GraphProto) {
+    let read: BTreeSet<String> = graph.node.iter().flat_map(uses).collect();
+    graph
+        .input
+        .retain(|input| is_of_numbers(input) || input.name.as_ref().is_none_or(|name| read.contains(name)));
 }
 
 fn is_of_numbers(value: &ValueInfoProto) -> bool {

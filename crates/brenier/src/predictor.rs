@@ -1,8 +1,11 @@
 //! The function being explained: any [`Score`], and above all a user's ONNX model.
 
+mod behind;
+mod columnwise;
 mod contrast;
 mod ending;
 mod file;
+mod frame;
 mod inspection;
 mod layer;
 mod logits;

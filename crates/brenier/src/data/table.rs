@@ -96,6 +96,11 @@ impl RawColumn {
     }
 }
 
+/// A name with `_` for everything but letters and digits.
+fn letters(name: &str) -> String {
+    name.chars().map(|c| if c.is_alphanumeric() { c } else { '_' }).collect()
+}
+
 impl Table {
     /// The table as features.
     pub(crate) fn into_dataset(self, options: &OpenOptions) -> Result<Dataset> {
@@ -213,9 +218,16 @@ impl Table {
             self.columns.iter().map(|column| (column.name.as_str(), column)).collect();
         let find = |column: &Column| match by_name.get(column.name.as_str()) {
             Some(raw) => Ok(*raw),
-            None => self.column(&column.name),
+            None => self.spelled_alike(&column.name).map_or_else(|| self.column(&column.name), Ok),
         };
         options.columns.iter().map(find).collect()
+    }
+
+    /// The one column whose name differs in punctuation only: exporters write `hours_per_week` for `hours-per-week`.
+    fn spelled_alike(&self, name: &str) -> Option<&RawColumn> {
+        let wanted = letters(name);
+        let mut found = self.columns.iter().filter(|column| letters(&column.name) == wanted);
+        found.next().filter(|_| found.next().is_none())
     }
 
     /// The columns that nobody asked for: not in the coding, not the label, not left out on purpose.
@@ -227,6 +239,10 @@ impl Table {
             .chain(options.label.as_deref())
             .chain(options.drop.iter().map(String::as_str))
             .collect();
+        let used = options.columns.iter().filter(|column| !self.has(&column.name));
+        let alike: HashSet<&str> =
+            used.filter_map(|column| self.spelled_alike(&column.name)).map(|raw| raw.name.as_str()).collect();
+        let known: HashSet<&str> = known.union(&alike).copied().collect();
         let names = self.columns.iter().map(|column| &column.name);
         names.filter(|name| !known.contains(name.as_str())).cloned().collect()
     }

@@ -17,15 +17,18 @@ use onnx_grad::{
     ValueInfo, coverage, grad_with, lower, seed_name,
 };
 
+use super::behind;
 use super::contrast::contrasted;
 use super::ending::put_right;
+use super::frame::{Framed, framed};
 use super::layer::LayerPredictor;
 use super::logits::cut_final_activation;
 use super::pack::{Packing, pack};
 use super::pairs::PairPredictor;
 use super::preprocessing::Preprocessing;
 use super::values::ValuePredictor;
-use crate::engine::{Engine, EngineConfig, Tensor, TensorView, Weights, Workers, check};
+use crate::data::Column;
+use crate::engine::{Engine, EngineConfig, EngineKind, Tensor, TensorView, Weights, Workers, check};
 use crate::error::{Error, Notice, Remedy, Result};
 use crate::packed::PackedInputs;
 use crate::score::Score;
@@ -80,8 +83,8 @@ impl OnnxPredictor {
     /// Takes a model that is in memory already.
     pub fn new(model: &Model, config: &PredictorConfig) -> Result<OnnxPredictor> {
         let mut notices = Vec::new();
-        let Prepared { graph, packed } = prepare(model, config, &mut notices)?;
-        OnnxPredictor::of((Model { graph, ..model.clone() }, packed), config.clone(), notices)
+        let prepared = prepare(model, config, &mut notices)?;
+        OnnxPredictor::of(prepared.of(model), config.clone(), notices)
     }
 
     /// From a model that is one input and the scores already.
@@ -273,8 +276,21 @@ impl Score for OnnxPredictor {
 
 /// A graph from one input to scores, and what its features are where it had several inputs.
 pub(super) struct Prepared {
-    pub(super) graph: Graph,
-    pub(super) packed: Option<PackedInputs>,
+    graph: Graph,
+    packed: Option<PackedInputs>,
+    /// The columns of a model that takes a data frame.
+    columns: Vec<Column>,
+}
+
+impl Prepared {
+    /// The model with this graph, which says which columns its table has.
+    pub(super) fn of(self, model: &Model) -> (Model, Option<PackedInputs>) {
+        let mut model = Model { graph: self.graph, ..model.clone() };
+        if !self.columns.is_empty() {
+            Framed::tell(&self.columns, &mut model.metadata);
+        }
+        (model, self.packed)
+    }
 }
 
 /// The graph from the one input to scores `[N, C]`, lowered, in float32 or float64.
@@ -308,6 +324,16 @@ pub(super) fn prepare(
         let (one, inputs) = pack(graph, packing, notices)?;
         (graph, packed) = (one, Some(inputs));
     }
+    let mut columns = Vec::new();
+    if config.packing.is_none()
+        && let Some(framed) = framed(&graph, &model.words)?
+    {
+        (graph, columns) = (framed.graph, framed.columns);
+        if config.engine.kind != EngineKind::Ort && graph.has_floats(DType::F64) {
+            graph = graph.with_floats(DType::F64, DType::F32);
+            notices.push("the model computes in float64, and is run in float32 here".to_string().into());
+        }
+    }
     notices.extend(put_right(&mut graph, &output, config.keep_final_activation).map(Notice::from));
     if graph.inputs.len() != 1 {
         let known: Vec<&str> = graph.inputs.iter().map(|i| i.name.as_str()).collect();
@@ -331,15 +357,17 @@ pub(super) fn prepare(
     let mut graph = lower(&graph, &[])?;
     // What lowering leaves of classical machine learning has no gradient, and only one engine runs it.
     if let Some(node) = graph.nodes.iter().find(|node| node.domain == CLASSICAL_DOMAIN) {
+        let why = behind::of(model, config).err().filter(|_| node.op.starts_with("TreeEnsemble"));
+        let why = why.map_or(String::new(), |why| format!(": {why}"));
         return Err(refuse(
-            format!("node {} has no gradient", node.label()),
+            format!("node {} has no gradient{why}", node.label()),
             Remedy::NoGradientsInOnnxRuntime,
         ));
     }
     if !config.keep_final_activation {
         notices.extend(cut_final_activation(&mut graph, &output));
     }
-    Ok(Prepared { graph: flatten_scores(graph)?, packed })
+    Ok(Prepared { graph: flatten_scores(graph)?, packed, columns })
 }
 
 /// The output that is explained where none is named: the first of floats.

@@ -1,16 +1,18 @@
 //! Files that are tree ensembles: XGBoost's and LightGBM's own, and ONNX graphs that are one tree operator.
 //!
-//! An ONNX graph counts as trees where the operator takes the graph's input and nothing computes with its scores: exporters
-//! put `Cast` and `Identity` before it, and casts, labels and `ZipMap` behind it.
+//! An ONNX graph counts as trees where nothing computes with the operator's scores (exporters put casts, labels and `ZipMap`
+//! behind it), and where it takes the graph's input, or what steps make of every column by itself ([`behind`]).
 
 use std::collections::BTreeMap;
 
-use brenier_trees::{Ensemble, FlatTrees, Link, NodeTrees, Votes};
+use brenier_trees::{Description, Ensemble, FlatTrees, Link, NodeTrees, Votes};
 use onnx_grad::TensorData;
 use onnx_grad::proto::{AttributeProto, GraphProto, ModelProto, NodeProto, ValueInfoProto};
 
+use super::behind;
+use super::frame::Framed;
 use super::onnx::PredictorConfig;
-use super::trees::refused;
+use super::trees::{Table, refused};
 use crate::engine::EngineKind;
 use crate::error::Result;
 
@@ -29,6 +31,8 @@ pub(super) struct TreeFile {
     pub(super) metadata: BTreeMap<String, String>,
     /// The final activation by name, where there is one.
     pub(super) activation: Option<&'static str>,
+    /// How a row becomes what the trees see, where that is something else.
+    pub(super) table: Option<Table>,
 }
 
 /// Reads a file that is a tree ensemble and nothing else; none where it is something else.
@@ -50,20 +54,42 @@ pub(super) fn read(file: &[u8], config: &PredictorConfig) -> Result<Option<TreeF
     // What is no ONNX is told by whoever reads it as such.
     let Ok(model) = ModelProto::parse(file.to_vec()) else { return Ok(None) };
     let Some(graph) = &model.graph else { return Ok(None) };
-    let Some((node, input)) = only_trees(graph) else { return Ok(None) };
-    let classes = classes(node);
-    let ensemble = ensemble(node, input, config)?;
     let mut metadata: BTreeMap<String, String> = model
         .metadata_props
         .iter()
         .map(|entry| (entry.key.clone().unwrap_or_default(), entry.value.clone().unwrap_or_default()))
         .collect();
+    let (node, name, ensemble, table) = match only_trees(graph) {
+        Some((node, input)) => {
+            let tensor = input.r#type.as_ref().and_then(|kind| kind.tensor_type.as_ref());
+            let single = tensor.and_then(|tensor| tensor.elem_type) != Some(DOUBLE);
+            let declared =
+                tensor.and_then(|t| t.shape.as_ref()).and_then(|shape| shape.dim.get(1)?.dim_value);
+            let declared = declared.and_then(|n| usize::try_from(n).ok()).filter(|&n| n > 0);
+            let width = declared.or_else(|| Some(config.input_shape.as_ref()?.iter().product()));
+            let ensemble = Ensemble::new(description(node, single, width)?).map_err(refused)?;
+            (node, input.name.clone().unwrap_or_default(), ensemble, None)
+        }
+        None => {
+            // What stands in the way is told by whoever looks for a gradient next.
+            let Ok(Some(found)) = behind::read(file, config) else { return Ok(None) };
+            let of_scores = |node: &&NodeProto| node.output.contains(&found.scores);
+            let Some(node) = graph.node.iter().find(of_scores) else { return Ok(None) };
+            let seen = description(node, found.single, Some(found.width()))?;
+            let Ok(own) = found.over_columns(seen) else { return Ok(None) };
+            if !found.columns.is_empty() {
+                Framed::tell(&found.columns, &mut metadata);
+            }
+            let ensemble = Ensemble::new(own).map_err(refused)?;
+            (node, found.input.clone(), ensemble, Some(found.table))
+        }
+    };
+    let classes = classes(node);
     if !classes.is_empty() && classes.len() == ensemble.outputs() {
         metadata.entry("brenier.classes".to_string()).or_insert_with(|| list(&classes));
     }
-    let input = input.name.clone().unwrap_or_default();
     let activation = activation(&ensemble);
-    Ok(Some(TreeFile { ensemble, input, metadata, activation }))
+    Ok(Some(TreeFile { ensemble, input: name, metadata, activation, table }))
 }
 
 /// A file in a library's own format.
@@ -74,7 +100,7 @@ fn own(ensemble: brenier_trees::Result<Ensemble>) -> Result<TreeFile> {
         metadata.insert("feature_names".to_string(), list(ensemble.names()));
     }
     let activation = activation(&ensemble);
-    Ok(TreeFile { ensemble, input: "x".to_string(), metadata, activation })
+    Ok(TreeFile { ensemble, input: "x".to_string(), metadata, activation, table: None })
 }
 
 fn activation(ensemble: &Ensemble) -> Option<&'static str> {
@@ -130,13 +156,9 @@ fn classes(node: &NodeProto) -> Vec<String> {
     if places { Vec::new() } else { numbers.iter().map(ToString::to_string).collect() }
 }
 
-fn ensemble(node: &NodeProto, input: &ValueInfoProto, config: &PredictorConfig) -> Result<Ensemble> {
+/// What the trees of a node are, over rows of this width.
+fn description(node: &NodeProto, single: bool, width: Option<usize>) -> Result<Description> {
     let a = Attributes(node);
-    let tensor = input.r#type.as_ref().and_then(|kind| kind.tensor_type.as_ref());
-    let single = tensor.and_then(|tensor| tensor.elem_type) != Some(DOUBLE);
-    let declared = tensor.and_then(|t| t.shape.as_ref()).and_then(|shape| shape.dim.get(1)?.dim_value);
-    let declared = declared.and_then(|n| usize::try_from(n).ok()).filter(|&n| n > 0);
-    let width = declared.or_else(|| Some(config.input_shape.as_ref()?.iter().product()));
     if node.op_type.as_deref() == Some(OPERATOR) {
         let trees = FlatTrees {
             roots: a.ints("tree_roots"),
@@ -157,7 +179,7 @@ fn ensemble(node: &NodeProto, input: &ValueInfoProto, config: &PredictorConfig) 
             width,
             single,
         };
-        return trees.ensemble().map_err(refused);
+        return trees.description().map_err(refused);
     }
     let classifier = node.op_type.as_deref() == Some("TreeEnsembleClassifier");
     let kind = if classifier { "class" } else { "target" };
@@ -185,7 +207,7 @@ fn ensemble(node: &NodeProto, input: &ValueInfoProto, config: &PredictorConfig) 
         width,
         single,
     };
-    trees.ensemble().map_err(refused)
+    trees.description().map_err(refused)
 }
 
 /// The attributes of a node as plain values.

@@ -14,12 +14,13 @@ use std::sync::Arc;
 use ndarray::{Array1, Array2, ArrayD, ArrayView1, ArrayView2, ArrayViewD, Axis, IxDyn};
 use onnx_grad::{DType, Dim, Model, ValueInfo, operators, without_maps};
 
+use super::behind;
 use super::contrast::check_class;
 use super::file::ModelFile;
-use super::onnx::{PredictorConfig, Prepared, floats, prepare, row_shape};
+use super::onnx::{PredictorConfig, floats, prepare, row_shape};
 use super::signature::{choose_output, known_sizes, only_input};
 use super::tree_file::{self, TreeFile};
-use super::trees::{TREES, TreeModel};
+use super::trees::{TREES, Table, TreeModel};
 use crate::engine::{AsItIs, Engine, EngineKind, Tensor, TensorView, Workers, check};
 use crate::error::{Error, Notice, Remedy, Result};
 use crate::packed::PackedInputs;
@@ -110,14 +111,22 @@ impl ValuePredictor {
                 remedy: "preprocess the data: thresholds are in the units of the training data".into(),
             });
         }
-        let TreeFile { ensemble, input, metadata, activation } = found;
-        let (shape, outputs) = (vec![ensemble.features()], ensemble.outputs());
+        let TreeFile { ensemble, input, metadata, activation, table } = found;
+        let (width, outputs) = (ensemble.features(), ensemble.outputs());
+        let shape = vec![table.as_ref().map_or(width, Table::features)];
         let mut notices = Vec::new();
+        if table.is_some() {
+            notices.push(
+                "the steps before the trees are done column by column, and credit is that of the columns"
+                    .to_string()
+                    .into(),
+            );
+        }
         if let (Some(activation), false) = (activation, config.keep_final_activation) {
             let what = format!("the model ends in {activation}, and what comes before it is explained");
             notices.push(Notice::with(what, Remedy::KeepFinalActivation));
         }
-        let trees = TreeModel::new(ensemble, config.keep_final_activation);
+        let trees = TreeModel::new(ensemble, table, config.keep_final_activation);
         let input = ValueInfo::new(input, DType::F64, &[Dim::symbol("N"), Dim::Known(shape[0] as i64)]);
         let runner = Runner::Trees(Box::new(trees));
         let (contrast, packed) = (None, None);
@@ -153,12 +162,15 @@ impl ValuePredictor {
         let foreign = used.iter().find(|op| op.contains("::") && !op.starts_with("com.microsoft::"));
         let Some(foreign) = foreign else { return ValuePredictor::new(&model()?, config) };
         // A pipeline whose operators can all be spelled out is a graph like any other.
-        if let Some(model) = model().ok().filter(|model| prepare(model, config, &mut Vec::new()).is_ok()) {
-            return ValuePredictor::new(&model, config);
+        let opened = model().ok();
+        if let Some(model) = &opened
+            && prepare(model, config, &mut Vec::new()).is_ok()
+        {
+            return ValuePredictor::new(model, config);
         }
         if config.engine.kind != EngineKind::Ort {
             return Err(Error::Predictor {
-                reason: format!("only ONNX Runtime has its operator {foreign}"),
+                reason: format!("only ONNX Runtime has its operator {foreign}{}", why_not(opened, config)),
                 remedy: Remedy::OnnxRuntime,
             });
         }
@@ -171,8 +183,8 @@ impl ValuePredictor {
     /// Takes a model that is in memory already.
     pub fn new(model: &Model, config: &PredictorConfig) -> Result<ValuePredictor> {
         let mut notices = Vec::new();
-        let Prepared { graph, packed } = prepare(model, config, &mut notices)?;
-        let model = Model { graph, ..model.clone() };
+        let prepared = prepare(model, config, &mut notices)?;
+        let (model, packed) = prepared.of(model);
         let mut predictor = ValuePredictor::prepared(&model, config, notices)?.with_inputs(packed);
         if !config.engine.unchecked {
             let run = |inputs: &[(&str, TensorView)]| predictor.run(inputs);
@@ -437,4 +449,10 @@ impl ValuePredictor {
     fn batch_shape(&self, rows: usize) -> Vec<usize> {
         std::iter::once(rows).chain(self.shape.iter().copied()).collect()
     }
+}
+
+/// Why trees behind other steps are not read here, where that is so.
+fn why_not(model: Option<Model>, config: &PredictorConfig) -> String {
+    let why = model.and_then(|model| behind::of(&model, config).err());
+    why.map_or(String::new(), |why| format!(": {why}"))
 }

@@ -125,6 +125,8 @@ struct PageExample<'a> {
     name: &'a str,
     /// The level that the input has in each category of a table.
     levels: Vec<Option<String>>,
+    /// What the input has in each column of a table, in full.
+    described: Vec<String>,
     input: Packed,
     /// The values shown as black and as white.
     range: (f64, f64),
@@ -143,6 +145,8 @@ struct PageMethod {
     errors: Option<Packed>,
     /// What the input was compared with, where it was compared with a population.
     reference: Option<Packed>,
+    /// What that has in each column of a table, in full.
+    counterpart: Vec<String>,
     frames: Option<PageFrames>,
 }
 
@@ -170,6 +174,7 @@ impl Report {
         for example in &self.examples {
             let Some((first, _)) = example.explanations.first() else { continue };
             let levels = by_column.as_ref().map(|by| by.levels(first.input.view())).unwrap_or_default();
+            let described = by_column.as_ref().map(|by| by.described(first.input.view())).unwrap_or_default();
             let shown: Vec<Cow<(Explanation, Option<Frames>)>> = example
                 .explanations
                 .iter()
@@ -188,10 +193,19 @@ impl Report {
             let first = all[0];
             let scales = maps.iter().map(ShownMap::scale).zip(shared);
             let pairs = shown.iter().zip(scales);
-            let methods = pairs.map(|(e, scales)| page_method(e, scales)).collect::<Result<Vec<_>>>()?;
+            let mut methods =
+                pairs.map(|(e, scales)| page_method(e, scales)).collect::<Result<Vec<_>>>()?;
+            for (method, (whole, _)) in methods.iter_mut().zip(&example.explanations) {
+                if let (Some(by), Some(_), Some(reference)) =
+                    (&by_column, &method.reference, &whole.reference)
+                {
+                    method.counterpart = by.described(reference.view());
+                }
+            }
             examples.push(PageExample {
                 name: &example.name,
                 levels,
+                described,
                 input: packed(first.input.view(), 2)?,
                 range: shown_range(first.input.view()),
                 superpixels: self.superpixels_of(first)?,
@@ -273,6 +287,7 @@ fn page_method(
         shared_scale,
         errors,
         reference: reference.map(|reference| packed(reference.view(), 2)).transpose()?,
+        counterpart: Vec::new(),
         frames,
     })
 }

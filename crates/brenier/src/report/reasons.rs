@@ -265,7 +265,7 @@ fn quoted(cell: &str) -> String {
 
 impl ByColumn<'_> {
     /// What a row has in each column: its number, its level, or of which level it has most.
-    fn described(&self, row: ndarray::ArrayView1<f64>) -> Vec<String> {
+    pub(super) fn described(&self, row: ndarray::ArrayView1<f64>) -> Vec<String> {
         let levels = self.levels(row);
         let of = |((column, range), level): (&(&Column, std::ops::Range<usize>), Option<String>)| {
             let crate::data::ColumnKind::Categorical { values } = &column.kind else {

@@ -13,6 +13,7 @@ mod ddim;
 mod files;
 mod flows;
 mod foreign_flows;
+mod frames;
 #[path = "../fuzz_body/mod.rs"]
 mod fuzz_body;
 #[cfg(target_os = "linux")]

@@ -151,7 +151,7 @@ fn what_has_no_gradient_is_named_with_the_methods_that_work() {
     let path = fixture("pca_forest.onnx");
     let error = OnnxPredictor::load(&path, &PredictorConfig::default()).unwrap_err().to_string();
     assert!(error.contains("(ai.onnx.ml::TreeEnsembleClassifier) has no gradient"), "{error}");
-    for word in ["kernel-shap", "occlusion", "ONNX Runtime"] {
+    for word in ["kernel-shap", "occlusion", "with ONNX Runtime", "columns 0 and 1 together"] {
         assert!(error.contains(word), "{error}");
     }
     // Values are still there.

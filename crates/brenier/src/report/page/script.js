@@ -235,10 +235,14 @@
   };
 
   // Why this and not that: the input beside its counterpart in the population that it is compared with.
-  const counterpartTable = (input, reference, credit) => {
+  const counterpartTable = (input, reference, credit, [described, counterpart]) => {
+    // Numbers come in steps of their range: what is below one is none.
+    const least = largest(credit) / 30000;
+    const said = (texts, values, feature) => texts[feature] || short(values[feature]);
     const rows = largestFirst(credit).slice(0, 10).map((feature) => {
       const name = report.features[feature] === undefined ? `feature ${feature}` : report.features[feature];
-      return make("tr", {}, ...[name, short(input[feature]), short(reference[feature]), short(credit[feature])].map((text) => make("td", {}, text)));
+      const own = Math.abs(credit[feature]) < least ? 0 : credit[feature];
+      return make("tr", {}, ...[name, said(described, input, feature), said(counterpart, reference, feature), short(own)].map((text) => make("td", {}, text)));
     });
     const heads = ["", "input", "counterpart", "credit"].map((text) => make("th", { scope: "col" }, text));
     return make("table", { class: "counterpart" }, make("thead", {}, make("tr", {}, ...heads)), make("tbody", {}, ...rows));
@@ -269,7 +273,7 @@
       map = creditMap(example, credit, method, "credit");
       row.append(make("figure", {}, map.picture, make("figcaption", {}, "credit")));
     } else {
-      row.append(make("figure", {}, counterpartTable(input, reference, credit)));
+      row.append(make("figure", {}, counterpartTable(input, reference, credit, [example.described, method.counterpart])));
     }
     if (method.frames) {
       const { svg, move } = curve(method.frames);

@@ -7,8 +7,9 @@ from typing import Any
 from .exceptions import ModelError
 
 
-def converted(model: Any, columns: int | None) -> bytes:
-    """The bytes of the ONNX model."""
+def converted(model: Any, columns: int | None, frame: Any = None) -> bytes:
+    """The bytes of the ONNX model; of a pipeline that was fitted on a data frame, with an input for each column of ``frame``."""
+    by_name = frame is not None and hasattr(model, "steps") and hasattr(model, "feature_names_in_")
     if columns is None:
         columns = getattr(model, "n_features_in_", None)
     if columns is None:
@@ -23,7 +24,10 @@ def converted(model: Any, columns: int | None) -> bytes:
             from skl2onnx.common.data_types import FloatTensorType
 
             options = {id(model): {"zipmap": False}} if hasattr(model, "classes_") else None
-            proto = to_onnx(model, initial_types=[("x", FloatTensorType([None, int(columns)]))], options=options)
+            if by_name:
+                proto = to_onnx(model, frame[list(model.feature_names_in_)][:1], options=_final(model))
+            else:
+                proto = to_onnx(model, initial_types=[("x", FloatTensorType([None, int(columns)]))], options=options)
         else:
             import onnxmltools
             from onnxmltools.convert.common.data_types import FloatTensorType
@@ -38,3 +42,9 @@ def converted(model: Any, columns: int | None) -> bytes:
             "or give the function that predicts: brenier.Model(model.predict_proba, input_shape=...)"
         ) from error
     return bytes(proto.SerializeToString())
+
+
+def _final(pipeline: Any) -> dict[int, dict[str, bool]] | None:
+    """Probabilities as an array, not as a list of dicts."""
+    final = pipeline.steps[-1][1]
+    return {id(final): {"zipmap": False}} if hasattr(final, "classes_") else None

@@ -83,6 +83,7 @@ def evaluate(
     asked = as_model(model, taken)
     native = asked._open(taken)
     shape = tuple(native.shape())
+    taken = asked._bound(taken)
     flat = rows(taken, shape)
     flows = _flows(flow, shape)
     made, given_rows = [], None
@@ -100,7 +101,7 @@ def evaluate(
         text = _internal.evaluate(
             native, flat, made, chosen, json.dumps(settings), each,
             baselines=_settings.baseline_rows(given_rows, shape, len(flat)),
-            background=None if background is None else rows(given(background), shape, "the background"),
+            background=None if background is None else rows(asked._bound(background), shape, "the background"),
             flows=[one._native_flow() for one in flows],
             progress=line,
         )

@@ -91,6 +91,7 @@ def explain(
         asked = as_model(model, taken)
         native = asked._open(taken)
     shape = tuple(native.shape())
+    taken = asked._bound(taken)
     flat = rows(taken, shape)
     flows = _flows(flow, shape)
     arguments = dict(
@@ -101,7 +102,7 @@ def explain(
     )
     name = method or ("transport" if flows or against is not None else "ig")
     chosen, given_rows = _settings.method(name, arguments, flow=bool(flows), background=background is not None)
-    compared = _compared(against, among, flat, shape, json.loads(chosen)["method"])
+    compared = _compared(asked, against, among, flat, shape, json.loads(chosen)["method"])
     if target is not None and targets is not None:
         raise SettingError("target= and targets= are both given\nhint: give one of them")
     wanted = _several(asked, targets) if targets is not None else asked.targets(target, len(flat))
@@ -115,7 +116,7 @@ def explain(
             chosen,
             wanted,
             baselines=_settings.baseline_rows(given_rows, shape, len(flat)),
-            background=None if background is None else rows(given(background, "the background"), shape, "the background"),
+            background=None if background is None else rows(asked._bound(background, "the background"), shape, "the background"),
             flows=[one._native_flow() for one in flows],
             against=compared,
             progress=line,
@@ -125,7 +126,7 @@ def explain(
     return Explanations._of(found, shape, feature_names=names, classes=asked.classes or None)
 
 
-def _compared(against: Any, among: Any, flat: Any, shape: tuple[int, ...], method: str) -> Any:
+def _compared(asked: Model, against: Any, among: Any, flat: Any, shape: tuple[int, ...], method: str) -> Any:
     """The rows to compare with, and rows like the inputs."""
     if against is None:
         if among is not None:
@@ -134,8 +135,8 @@ def _compared(against: Any, among: Any, flat: Any, shape: tuple[int, ...], metho
     usable = [spec["name"] for spec in methods() if "against" in spec["arguments"]]
     if method not in usable:
         raise SettingError(f"against= makes no difference to {method}\nhint: leave method= out, or choose from {', '.join(usable)}")
-    other = rows(given(against, "the rows to compare with"), shape, "the rows to compare with")
-    own = flat if among is None else rows(given(among, "the rows like the inputs"), shape, "the rows like the inputs")
+    other = rows(asked._bound(against, "the rows to compare with"), shape, "the rows to compare with")
+    own = flat if among is None else rows(asked._bound(among, "the rows like the inputs"), shape, "the rows like the inputs")
     return other, own
 
 

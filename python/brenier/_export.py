@@ -50,7 +50,7 @@ def export(
     if method == "expected-gradients":
         if background is None:
             raise MethodError("expected-gradients needs rows to start from\nhint: give background=")
-        references = rows(given(background), shape, "the background")
+        references = rows(asked._bound(background), shape, "the background")
     elif baseline is not None:
         one = np.broadcast_to(np.asarray(baseline, dtype=np.float64), shape)
         references = np.ascontiguousarray(one).reshape(1, -1)

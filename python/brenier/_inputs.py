@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,12 +12,23 @@ from .exceptions import DataError, NotFiniteError, ShapeError
 Rows = NDArray[np.float64]
 
 
-@dataclass
 class Given:
-    """What was given: an array ``[examples, ...]``, and the names of its columns where it has them."""
+    """What was given: an array ``[examples, ...]``, and the names of its columns where it has them.
 
-    array: Rows
-    columns: list[str] | None = None
+    A data frame stays one until its numbers are asked for: which model takes it says what text in it means.
+    """
+
+    def __init__(
+        self, array: Rows | None = None, columns: list[str] | None = None, *, frame: Any = None, what: str = "the input"
+    ) -> None:
+        self._array, self.columns, self.frame, self._what = array, columns, frame, what
+
+    @property
+    def array(self) -> Rows:
+        """The numbers; text is refused."""
+        if self._array is None:
+            self._array = np.ascontiguousarray(numbers(self.frame.to_numpy(), self._what), dtype=np.float64)
+        return self._array
 
 
 def _is_frame(x: Any) -> bool:
@@ -78,10 +88,9 @@ def given(x: Any, what: str = "the input") -> Given:
                 f"the images have different shapes: {sorted({p.shape for p in pictures})}\nhint: resize them to one size"
             )
         return Given(np.stack(pictures))
-    columns = [str(name) for name in x.columns] if _is_frame(x) else None
-    array = numbers(x.to_numpy() if _is_frame(x) else x, what)
-    wide = np.ascontiguousarray(array, dtype=np.float64)
-    return Given(wide, columns)
+    if _is_frame(x):
+        return Given(columns=[str(name) for name in x.columns], frame=x, what=what)
+    return Given(np.ascontiguousarray(numbers(x, what), dtype=np.float64))
 
 
 def rows(x: Given, shape: tuple[int, ...], what: str = "the input") -> Rows:

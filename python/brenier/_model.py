@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _internal
+from ._columns import bound
 from ._engine import engine as engine_config
-from ._inputs import Rows, given, numbers, rows
+from ._inputs import Given, Rows, given, numbers, rows
 from .exceptions import ModelError, SettingError, ShapeError, TargetError
 
 Function = Callable[..., Any]
@@ -134,20 +135,46 @@ class Model:
     def scores(self, x: Any) -> NDArray[np.float64]:
         """All scores of a batch, ``[N, outputs]``."""
         native = self._open(x)
-        return native.scores(rows(given(x), tuple(native.shape())))
+        return native.scores(rows(self._bound(x), tuple(native.shape())))
 
     __call__ = scores
 
     def gradients(self, x: Any, target: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The score of each row's target, ``[N]``, and its gradient, ``[N, ...]``."""
         native = self._open(x)
-        flat = rows(given(x), tuple(native.shape()))
+        flat = rows(self._bound(x), tuple(native.shape()))
         kind, targets = self.targets(target, len(flat))
         each = targets * len(flat) if kind == "same" and len(targets) == 1 else targets
         if kind == "highest":
             each = [int(i) for i in native.scores(flat).argmax(axis=1)]
         values, gradient = native.gradients(flat, each)
         return values, gradient.reshape(len(flat), *native.shape())
+
+    @property
+    def columns(self) -> list[dict[str, Any]]:
+        """The columns of the table that the model takes, where it says them: ``name`` and ``kind``, of a category its ``values``.
+
+        Data frames are bound to them by name.
+        """
+        if self._kind == "function":
+            return []
+        found: list[dict[str, Any]] = json.loads(self.metadata.get("brenier.columns", "[]"))
+        if not found:
+            names = json.loads(self.metadata.get("feature_names", "[]"))
+            found = [{"name": name, "kind": {"kind": "numeric"}} for name in names]
+        return found
+
+    def _bound(self, x: Any, what: str = "the input") -> Given:
+        """What was given; a frame with the model's columns in their order, its text as levels."""
+        taken = given(x, what)
+        if taken.frame is None or self._kind == "torch":
+            return taken
+        columns = self.columns
+        # Names alone are often made up by an exporter.
+        sure = "brenier.columns" in self.metadata if columns else False
+        if not columns or not (sure or all(column["name"] in (taken.columns or []) for column in columns)):
+            return taken
+        return bound(taken, columns, what)
 
     def targets(self, target: Any, count: int) -> tuple[str, list[int]]:
         """What a target stands for: ``"predicted"``, an output by number or name, or one for each input."""
@@ -211,9 +238,19 @@ class Model:
             from ._convert import converted
 
             columns = self._input_shape[0] if self._input_shape else None
-            if columns is None and self._example is not None:
+            frame = None if self._example is None else self._example.frame
+            if columns is None and frame is None and self._example is not None:
                 columns = self._example.array.shape[1]
-            return _internal.Model.from_bytes(converted(source, columns), self._options("ort"))
+            content = converted(source, columns, frame)
+            try:
+                native = _internal.Model.from_bytes(content, self._options("rten"))
+                native.shape()
+                return native
+            except ModelError:
+                # Operators that only ONNX Runtime has.
+                if self._engine["kind"] is not None:
+                    raise
+                return _internal.Model.from_bytes(content, self._options("ort"))
         if isinstance(source, (str, os.PathLike)):
             return _internal.Model.from_file(os.fspath(source), self._options("rten"))
         content = source.SerializeToString() if hasattr(source, "SerializeToString") else bytes(source)
@@ -230,7 +267,7 @@ class Model:
                 )
             return self._native
         if self._example is None:
-            self._example = type(example)(example.array[:1], example.columns)
+            self._example = Given(example.array[:1], example.columns)
         key = _torch.weights_key(self._source)
         if self._native is None or key != self._key:
             made = _torch.native(self._source, self._example.array[:1], self._options("rten"))

@@ -78,6 +78,7 @@ def shift(
     asked = as_model(model, first)
     native = asked._open(first)
     shape = tuple(native.shape())
+    first, second = asked._bound(first, names[0]), asked._bound(second, names[1])
     if first.columns and second.columns and first.columns != second.columns:
         if sorted(first.columns) != sorted(second.columns):
             missing = sorted(set(first.columns) ^ set(second.columns))

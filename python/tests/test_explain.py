@@ -372,3 +372,28 @@ def test_an_input_is_carried_to_its_counterpart_among_the_rows_that_it_is_compar
         brenier.explain(model, x, "ig", against=other)
     with pytest.raises(brenier.SettingError, match="among= makes no difference without against="):
         brenier.explain(model, x, among=other)
+
+
+@pytest.mark.parametrize("name", ["boosted", "logistic"])
+def test_a_pipeline_of_a_data_frame_takes_the_frame(name: str) -> None:
+    pandas = pytest.importorskip("pandas")
+    path = FIXTURES / f"pipelines/tabular_{name}.onnx"
+    frame = pandas.read_csv(FIXTURES / "pipelines/tabular.csv")
+    model = brenier.Model(str(path), keep_softmax=True)
+    assert [column["name"] for column in model.columns] == ["age", "hours", "gain", "job", "sex"]
+    truth = np.load(FIXTURES / "pipelines/tabular.npz")[name]
+    np.testing.assert_allclose(model.scores(frame), truth, atol=1e-5)
+    # Columns are found by name, in any order.
+    turned = frame[list(frame.columns)[::-1]]
+    np.testing.assert_array_equal(model.scores(turned), model.scores(frame))
+    model = brenier.Model(str(path))
+    found = brenier.explain(model, frame[:3], against=frame[12:], among=turned, target=1)
+    assert found.feature_names is not None and "job=smith" in found.feature_names
+    reasons = found.reasons(2)
+    assert {reason["column"] for row in reasons for reason in row["reasons"]} <= {"age", "hours", "gain", "job", "sex"}
+    moved = brenier.shift(model, frame[:12], turned[12:], target=1)
+    assert {column["name"].split("=")[0] for column in moved.columns} == {"age", "hours", "gain", "job", "sex"}
+    with pytest.raises(brenier.DataError, match="'baker', which is none of clerk, nurse, smith, in row 1"):
+        model.scores(frame.assign(job=["clerk", "baker"] + ["smith"] * 22))
+    with pytest.raises(brenier.DataError, match="no column 'gain'"):
+        model.scores(frame.drop(columns="gain"))

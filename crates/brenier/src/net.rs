@@ -66,7 +66,7 @@ impl NetworkConfig {
     /// What suits examples of this shape: a U-Net for `[C, H, W]`, residual layers otherwise.
     pub fn for_shape(shape: &[usize]) -> NetworkConfig {
         match shape {
-            [_, _, _] => NetworkConfig::Unet(UnetConfig::default()),
+            [_, _, _] => NetworkConfig::Unet(UnetConfig::suited_to(shape)),
             _ => NetworkConfig::Mlp(MlpConfig::default()),
         }
     }

@@ -101,7 +101,7 @@ impl TrainConfig {
     /// Steps, batch and learning rate that suit these data: images take fewer rows a step than tables.
     pub fn suited_to(data: &Dataset) -> TrainConfig {
         let (steps, batch, learning_rate) =
-            if data.is_images() { (5000, 64, 1e-3) } else { (4000, 256, 2e-3) };
+            if data.is_images() { (4000, 32, 1e-3) } else { (4000, 256, 2e-3) };
         let batch = batch.min(data.len());
         TrainConfig { log_every: 10, checkpoint_every: 200, batch, learning_rate, ..TrainConfig::default() }
             .with_steps(steps)

@@ -12,7 +12,7 @@ use onnx_grad::Model;
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Network")]
 pub(super) struct NetworkArgs {
-    /// mlp, unet, resnet, or an ONNX file to begin from; what suits the data where not given
+    /// mlp, unet, resnet, or an ONNX file to begin from; default: unet or resnet for images, mlp for tables
     #[arg(long, value_name = "mlp|unet|resnet|FILE")]
     network: Option<String>,
     /// Units or channels
@@ -55,7 +55,11 @@ impl NetworkArgs {
                 Some(NetworkConfig::Mlp(MlpConfig { width, blocks, highest_frequency, ..d }))
             }
             "unet" => {
-                let d = UnetConfig::default();
+                // Levels of one's own are those of pixels, unless patches are given too.
+                let d = match (&self.levels, self.patch) {
+                    (Some(_), None) => UnetConfig::default(),
+                    _ => UnetConfig::suited_to(shape),
+                };
                 Some(NetworkConfig::Unet(UnetConfig {
                     width: self.width.unwrap_or(d.width),
                     blocks: self.blocks.unwrap_or(d.blocks),

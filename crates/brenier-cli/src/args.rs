@@ -17,11 +17,11 @@ pub(crate) struct Args {
     /// Say nothing on the way, only errors
     #[arg(short, long, global = true)]
     pub(crate) quiet: bool,
-    /// The most memory that may be taken, such as 4G or 500M; most of what is free where not given
+    /// The most memory to use, such as 4G or 500M; default: most of the free memory
     #[arg(long, global = true, value_name = "SIZE")]
     pub(crate) max_memory: Option<String>,
     /// Take flags from a TOML file: `method = ["ig", "transport"]` for --method ig,transport, for every verb or under
-    /// its name, such as `[explain]`; flags that are typed win
+    /// its name, such as `[explain]`; flags on the command line take precedence
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 }
@@ -33,15 +33,15 @@ pub(crate) enum Command {
     Demo(verbs::demo::Demo),
     /// Explain a model's score: the credit of every feature, with its certificate
     Explain(Box<verbs::explain::Explain>),
-    /// Join the shards of an explain run: what one run gives, to the bit
+    /// Join the shards of an explain run; the result is that of one run, to the bit
     Merge(verbs::merge::Merge),
     /// Compare methods by metrics: a table with intervals, on a model and data of your own
     Evaluate(Box<verbs::evaluate::Evaluate>),
     /// Why the mean score differs between two populations: the credit of every column, with intervals
     Shift(Box<verbs::shift::ShiftVerb>),
-    /// Show what a model is, and whether and where it can be differentiated
+    /// Describe a model: its inputs, outputs and cost, and whether it has a gradient
     Inspect(verbs::inspect::Inspect),
-    /// Learn what is ordinary for a flow from rows that it was not trained on, so that certificates can tell
+    /// Calibrate a flow with held-out rows, so that certificates can tell which inputs are unusual for it
     Calibrate(Box<verbs::calibrate::Calibrate>),
     /// Train a flow from a reference distribution to data, a diffusion model, or a classifier
     Train(Box<verbs::train::Train>),
@@ -55,7 +55,7 @@ pub(crate) enum Command {
     Verify(verbs::verify::Verify),
     /// Write report.html anew from the explanations in a folder
     Report(verbs::report::ReportVerb),
-    /// Print what makes a shell complete verbs and flags
+    /// Print a script that completes verbs and flags in your shell
     Completions(verbs::completions::Completions),
     /// Print the man page, or write one for every verb into a folder
     Man(verbs::man::ManPages),

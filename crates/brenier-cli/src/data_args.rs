@@ -25,7 +25,7 @@ pub(crate) struct DataArgs {
     /// Images: cut out the largest square in the middle, before resizing
     #[arg(long)]
     square: bool,
-    /// Images: gray or rgb; as the files are where not given
+    /// Images: gray or rgb; default: as in the files
     #[arg(long, value_enum)]
     color: Option<Colour>,
     /// Arrays and tables: the shape of a row, such as 1,8,8 for 64 columns that are an image
@@ -45,7 +45,7 @@ enum Colour {
     Rgb,
 }
 
-/// Which part of data that come in two, such as MNIST
+/// Which split of the data
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum DataPart {
     /// What models are trained on; all of data that do not come in parts
@@ -128,4 +128,9 @@ impl DataArgs {
             ..OpenOptions::default()
         }
     }
+}
+
+/// A number of something; what zero means is said by what takes it.
+pub(crate) fn count(text: &str) -> Result<usize, String> {
+    text.parse().map_err(|_| "it is a whole number from 1 on".to_string())
 }

@@ -12,13 +12,13 @@ pub(crate) struct EngineArgs {
     /// The engine: rten (built in) or ort (ONNX Runtime, found at run time)
     #[arg(long, value_name = "ENGINE", default_value_t = EngineKind::Rten)]
     engine: EngineKind,
-    /// ONNX Runtime's shared library; searched for where not given
+    /// ONNX Runtime's shared library; default: ORT_DYLIB_PATH, an active Python environment, the system's places
     #[arg(long, value_name = "FILE")]
     ort_library: Option<PathBuf>,
     /// Where ONNX Runtime runs: cpu, cuda, tensorrt, coreml, directml, ...
     #[arg(long, value_name = "PROVIDER", default_value_t = Provider::Cpu)]
     provider: Provider,
-    /// Workers, each on a core of its own; one for every core where not given
+    /// Number of workers, each on a core of its own; default: one for every core
     #[arg(long, value_name = "N")]
     workers: Option<usize>,
     /// How the built-in engine computes convolutions of 3x3: fast, or accurate (smaller rounding errors)

@@ -130,8 +130,8 @@ impl RunProgress {
         }
         let left = indicatif::HumanDuration(Duration::from_secs_f64(left));
         print_progress(&format!(
-            "{total} steps: {left} of training are left on this machine, measured over {} steps; --minutes or --steps take \
-             less or more",
+            "{total} steps: about {left} of training left on this machine, measured over {} steps; --minutes or --steps \
+             change that",
             step - first
         ));
     }

@@ -12,7 +12,7 @@ use clap::Args;
 /// The reference
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ReferenceArgs {
-    /// The distribution at time 0: normal, uniform, or a second data set; normal where not given
+    /// The distribution at time 0: normal, uniform, or a second data set; default: normal
     #[arg(long, value_name = "normal|uniform|DATA")]
     reference: Option<String>,
     /// Start from the rows of this class of DATA

@@ -11,7 +11,7 @@ use brenier::runs::{Event, Outcome, Watch};
 use brenier::train::TrainConfig;
 use clap::Args;
 
-use crate::data_args::DataArgs;
+use crate::data_args::{DataArgs, count};
 use crate::engine_args::EngineArgs;
 use crate::output::{Format, expect_writable, print_data, print_progress};
 use crate::progress::{RunProgress, StopKey, Stopped};
@@ -25,10 +25,10 @@ pub(crate) struct RunArgs {
     /// Go on with the run in the folder
     #[arg(long)]
     resume: bool,
-    /// The part of DATA to train on, where it does not come in parts
+    /// The fraction of DATA to train on, if it has no split of its own
     #[arg(long, value_name = "FRACTION", default_value_t = 0.9)]
     pub(crate) train_fraction: f64,
-    /// Flows: held-out rows to calibrate by at the end, at the most; 0 leaves it out
+    /// Flows: the most held-out rows to calibrate with at the end; 0: no calibration
     #[arg(long, value_name = "N", default_value_t = 200)]
     pub(crate) calibration_rows: usize,
     /// How the result is printed
@@ -143,14 +143,14 @@ pub(crate) fn calibration_lines(rows: usize, quality: &FlowQuality) -> Vec<(&'st
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Training")]
 pub(crate) struct TrainingArgs {
-    /// Optimiser steps; 5000 for images, 4000 for tables where not given
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    /// Optimiser steps; default: 4000
+    #[arg(long, value_name = "N", value_parser = steps, allow_negative_numbers = true)]
     steps: Option<u64>,
-    /// Train for about so many minutes on this machine: a few steps are measured first, and say how many steps that is
+    /// Train for about this many minutes on this machine instead of a number of steps; the speed is measured first
     #[arg(long, value_name = "MINUTES", conflicts_with_all = ["steps", "resume"], value_parser = minutes, allow_negative_numbers = true)]
     minutes: Option<f64>,
     /// Rows per step
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = count, allow_negative_numbers = true)]
     batch: Option<usize>,
     /// The highest learning rate
     #[arg(long, value_name = "RATE")]
@@ -158,21 +158,26 @@ pub(crate) struct TrainingArgs {
     /// Decay of weights per step and unit of learning rate
     #[arg(long, value_name = "RATE")]
     weight_decay: Option<f64>,
-    /// Rows that a program sees at once; part of the result
+    /// Rows that the engine computes at once; another number changes the result's last bits
     #[arg(long, value_name = "N")]
     micro_batch: Option<usize>,
-    /// Seed of everything that is drawn
+    /// Seed of all random draws
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
-    /// Keep the network every so many steps
+    /// Keep a copy of the network every N steps, for studies; 0: none
     #[arg(long, value_name = "STEPS", default_value_t = 0)]
     keep_every: u64,
     /// Store weights in 16 bits: half the size, rounded to three digits
     #[arg(long)]
     pub(crate) half_weights: bool,
-    /// Write a checkpoint every so many steps
+    /// Write a checkpoint every N steps
     #[arg(long, value_name = "STEPS", default_value_t = 200)]
     checkpoint_every: u64,
+}
+
+/// A number of steps.
+fn steps(text: &str) -> Result<u64, String> {
+    count(text).map(|steps| steps as u64)
 }
 
 /// A time to train for.

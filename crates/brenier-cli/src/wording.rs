@@ -28,6 +28,9 @@ pub(crate) fn flags(remedy: &Remedy) -> String {
         Remedy::ChooseLayer => "choose a convolution, or a node that follows one, with --layer",
         Remedy::ExplainInPlace => "explain it with 'brenier explain', or export the model without it",
         Remedy::GiveInputsByName => "give each by its name: --input NAME=FILE",
+        Remedy::IsAFlow => {
+            "a file with inputs x and t is a flow: give it as --flow, and the model that is to be explained as --model"
+        }
         Remedy::GiveIdsByName => {
             "give it by its name, --input NAME=FILE: ids are explained at their embedding"
         }
@@ -53,7 +56,7 @@ pub(crate) fn flags(remedy: &Remedy) -> String {
         Remedy::FollowByDdim => "a diffusion model gives DDIM paths: explain with --method ddim",
         Remedy::TrainDiffusionModel => "train one with `brenier train --objective ddpm`",
         Remedy::TrainFlow => {
-            "a classifier is what is explained (--model); a flow comes from 'brenier train' without --objective classify"
+            "give a classifier as --model, and as --flow what 'brenier train' makes without --objective classify"
         }
         Remedy::GiveReferenceData => "give the data set with --reference",
         Remedy::Calibrate => "calibrate it with rows that it was not trained on (brenier calibrate)",

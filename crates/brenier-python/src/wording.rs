@@ -26,6 +26,9 @@ pub(crate) fn arguments(remedy: &Remedy) -> String {
         Remedy::ChooseLayer => "choose a convolution, or a node that follows one, with layer=",
         Remedy::ExplainInPlace => "explain it with brenier.explain(), or export the model without it",
         Remedy::GiveInputsByName => "give a dict with an array for each input, by its name",
+        Remedy::IsAFlow => {
+            "a file with inputs x and t is a flow: give it as flow=, and the model that is to be explained as the model"
+        }
         Remedy::GiveIdsByName => "give it in a dict, by its name: ids are explained at their embedding",
         Remedy::NameInnerValue => "name an inner value of floats (at=), or hold fewer inputs",
         Remedy::OtherInnerValue => "at= names another value",
@@ -45,7 +48,7 @@ pub(crate) fn arguments(remedy: &Remedy) -> String {
         Remedy::FollowByDdim => "a diffusion model gives DDIM paths: explain with method='ddim'",
         Remedy::TrainDiffusionModel => "train one on the command line with `brenier train --objective ddpm`",
         Remedy::TrainFlow => {
-            "a classifier is what is explained, the model; a flow comes from brenier.train_flow(data)"
+            "give a classifier as the model, and as flow= what brenier.train_flow(data) makes"
         }
         Remedy::GiveReferenceData => "give the data set with reference=",
         Remedy::Calibrate => "calibrate it with rows that it was not trained on (Flow.calibrate())",

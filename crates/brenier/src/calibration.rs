@@ -125,7 +125,7 @@ impl Calibration {
             return Err(Error::Setting {
                 name: "the number of rows to calibrate by",
                 value: sound.len().to_string(),
-                needs: "what is ordinary is told by 60 rows at the least, with finite traces",
+                needs: "a calibration needs at least 60 rows with finite traces",
                 hint: "give more rows that the flow was not trained on: 200 are good, 1,000 better".into(),
             });
         }

@@ -157,7 +157,9 @@ pub enum Error {
         most: u64,
     },
     /// A setting is larger than it can usefully be.
-    #[error("{name} is {value}, and {most} is the most\nhint: results no longer change long before that")]
+    #[error(
+        "{name} is {value}, but at most {most} is allowed\nhint: take fewer; results stop changing long before that"
+    )]
     TooMany {
         /// What.
         name: &'static str,

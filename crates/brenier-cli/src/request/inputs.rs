@@ -57,9 +57,15 @@ fn shape_hint(found: &[usize], taken: &[usize]) -> &'static str {
         (&[c, _, _], &[c2, _, _]) if c == c2 => {
             "resize the inputs with --resize, or inside the model with --model-size"
         }
-        (&[_, _, _], &[_, _, _]) => "give the channels with --color, and the size with --resize",
+        (&[_, _, _], &[_, _, _]) => {
+            "give as many channels as the model takes: of image files with --color, of an array in NumPy, such as \
+             x.mean(axis=1, keepdims=True) for gray; give the size with --resize"
+        }
         (&[_], &[_]) => "give the table that the model was trained on, and its label with --label",
-        _ => "the first axis is the example; give the shape of a row with --shape",
+        _ if found.iter().product::<usize>() == taken.iter().product::<usize>() => {
+            "the first axis is the example; give the shape of a row with --shape"
+        }
+        _ => "the first axis is the example; every example must have as many numbers as the model takes",
     }
 }
 

@@ -12,6 +12,7 @@ use ndarray::Array2;
 use super::groups::grouping;
 use super::named::Named;
 use super::text::TextArgs;
+use crate::data_args::count;
 
 /// Background rows over which an expectation is taken.
 const BACKGROUND_ROWS: usize = 100;
@@ -19,24 +20,24 @@ const BACKGROUND_ROWS: usize = 100;
 /// Settings of the methods
 #[derive(Debug, Clone, Args)]
 pub(crate) struct MethodArgs {
-    /// Where a path starts, or what stands in for what is left out: zero, a number such as 0.5, mean (of --background),
+    /// The baseline: where a path starts, or what replaces removed features. zero, a number such as 0.5, mean (of --background),
     /// blur, noise, an .npy file with one row or one each, or background: the expectation over up to 100 of its rows
     #[arg(long, value_name = "zero|NUMBER|mean|blur|noise|background|FILE", allow_negative_numbers = true)]
     pub(super) baseline: Option<String>,
-    /// Data of the kind the model was trained on, for means, references and neighbours; methods without gradients
-    /// take the expectation over it where no --baseline is given
+    /// Data like the model's training data, for means, references and neighbours; without --baseline, methods without
+    /// gradients replace removed features by its rows
     #[arg(long, value_name = "DATA")]
     pub(super) background: Option<PathBuf>,
-    /// Number of draws of methods that draw
+    /// Number of draws, for methods that draw at random
     #[arg(long, value_name = "N", value_parser = count, allow_negative_numbers = true)]
     samples: Option<usize>,
     /// Size of the noise: a fraction of the input's range (smoothgrad), or in its units (gradient-shap)
     #[arg(long, value_name = "SIZE", allow_negative_numbers = true)]
     noise: Option<f64>,
-    /// The layer of grad-cam, by the name of its node or value; the last convolution where not given
+    /// The layer of grad-cam, by the name of its node or value; default: the last convolution
     #[arg(long, value_name = "NAME")]
     layer: Option<String>,
-    /// How layers share relevance in lrp: epsilon-gamma where not given, epsilon-plus, epsilon-plus-flat,
+    /// How layers share relevance in lrp: epsilon-gamma (default), epsilon-plus, epsilon-plus-flat,
     /// epsilon-gamma-box:LOW,HIGH, epsilon-alpha2-beta1, epsilon-alpha2-beta1-flat; or one rule for all layers: epsilon,
     /// gamma, z-plus, alpha-beta, flat, w-square, some with a number (epsilon:0.25)
     #[arg(long, value_name = "RULE")]
@@ -44,20 +45,20 @@ pub(crate) struct MethodArgs {
     /// Number of nearest neighbours: in the graph of geodesic-ig, references of nearest-ig
     #[arg(long, value_name = "N", value_parser = count, allow_negative_numbers = true)]
     pub(crate) neighbours: Option<usize>,
-    /// Local error that the solver of a trace may make, relative and absolute; 1e-5 where not given
+    /// Local error that the solver of a trace may make, relative and absolute; default: 1e-5
     #[arg(long, value_name = "TOLERANCE", allow_negative_numbers = true)]
     solver_tolerance: Option<f64>,
-    /// Number of steps in which ddim inverts an input; 50 where not given
+    /// Number of steps in which ddim inverts an input; default: 50
     #[arg(long, value_name = "N", value_parser = count, allow_negative_numbers = true)]
     inversion_steps: Option<usize>,
-    /// What is left out together: each, patches:8x8, superpixels:50, columns:3-5,9-12, or an .npy file of numbers. Where
-    /// not given: superpixels of images for kernel-shap and lime, else each feature by itself
+    /// Features that are removed together: each, patches:8x8, superpixels:50, columns:3-5,9-12, or an .npy file of numbers. Default:
+    /// superpixels of images for kernel-shap and lime, else each feature by itself
     #[arg(long, value_name = "GROUPS")]
     groups: Option<String>,
     /// The window of occlusion along every axis of an input, such as 3,8,8
     #[arg(long, value_name = "SIZES", value_delimiter = ',')]
     window: Option<Vec<usize>>,
-    /// Steps of the window; half of it where not given
+    /// Steps of the window; default: half of it
     #[arg(long, value_name = "SIZES", value_delimiter = ',')]
     stride: Option<Vec<usize>>,
     /// Seed of everything that is drawn
@@ -67,14 +68,14 @@ pub(crate) struct MethodArgs {
     /// times: the mean over the flows, with standard errors. For ddim: a diffusion model
     #[arg(short, long, value_name = "FILE")]
     pub(crate) flow: Vec<PathBuf>,
-    /// Integrate until credit and score agree to this relative tolerance
+    /// Integrate until all credit sums to the score's change, to this relative tolerance
     #[arg(long, value_name = "TOLERANCE", conflicts_with_all = ["rule", "steps"], allow_negative_numbers = true)]
     tolerance: Option<f64>,
-    /// Integrate until the map itself is this near to the converged one, relative to its size: 1e-2 for one in a hundred.
-    /// --tolerance is about the sum of all credit only
+    /// Integrate until the map is this near to the converged map, relative to its size: 1e-2 for 1 %. --tolerance is about
+    /// the sum of all credit only
     #[arg(long, value_name = "TOLERANCE", conflicts_with_all = ["rule", "steps"], allow_negative_numbers = true)]
     map_tolerance: Option<f64>,
-    /// Gradients after which --tolerance and --map-tolerance give up, and say so; 2000 where not given
+    /// The most gradients to take for --tolerance and --map-tolerance; the certificate warns if they do not suffice; default: 2000
     #[arg(long, value_name = "N", conflicts_with_all = ["rule", "steps"], value_parser = count, allow_negative_numbers = true)]
     max_gradients: Option<usize>,
     /// The quadrature rule: left (the paper's), right, midpoint, trapezoid, simpson, gauss-legendre, adaptive
@@ -125,7 +126,7 @@ impl MethodArgs {
                 bail!("the method '{}' is given twice", method.name());
             }
         }
-        // Whoever gives an option expects something of it.
+        // An option that changes nothing is a mistake.
         if traced && self.solver_tolerance.is_some() {
             bail!(
                 "--solver-tolerance makes no difference to saved traces\nhint: give the flow they were made with (--flow)"
@@ -153,13 +154,30 @@ impl MethodArgs {
             ("--flow", Setting::Flow, !self.flow.is_empty()),
             ("--traces", Setting::Flow, traced),
         ];
+        let from_mean = self.baseline.as_deref() == Some("mean");
+        // Columns are bound to those of a table, whatever the methods do with its rows.
+        let binds = self.background.as_deref().is_some_and(is_table);
         for (option, setting, given) in given {
-            // A rule has steps, too.
+            // A rule has steps, too. Rows of data may be there for a baseline only.
             let used = |method: &Method| {
                 let spec = method.spec();
-                spec.uses(setting) || setting == Setting::Steps && spec.uses(Setting::Rule)
+                let by_baseline = spec.uses(Setting::Baseline) && !spec.needs(Need::Data);
+                match setting {
+                    Setting::Steps => spec.uses(Setting::Steps) || spec.uses(Setting::Rule),
+                    Setting::Data if by_baseline && spec.uses(setting) => {
+                        binds || from_mean || averaged && spec.uses(Setting::Absence)
+                    }
+                    _ => spec.uses(setting),
+                }
             };
             if given && !elsewhere.contains(&setting) && !methods.iter().any(used) {
+                if setting == Setting::Data && methods.iter().any(|method| method.spec().uses(setting)) {
+                    bail!(
+                        "--background makes no difference to {} without --baseline mean\nhint: add --baseline mean, or leave \
+                         --background out",
+                        names.join(", ")
+                    );
+                }
                 bail!(
                     "{option} makes no difference to {}\nhint: leave it out, or choose another method",
                     names.join(", ")
@@ -235,7 +253,7 @@ impl MethodArgs {
         Some(if is_file { "given" } else { name }.to_string())
     }
 
-    /// `--tolerance` is what a user says; `--rule` and `--steps` are for those who know.
+    /// Adaptive to `--tolerance`, unless `--rule` or `--steps` is given.
     pub(crate) fn rule(&self) -> Result<Rule> {
         let name =
             self.rule.as_deref().unwrap_or(if self.steps.is_some() { "gauss-legendre" } else { "adaptive" });
@@ -248,11 +266,6 @@ impl MethodArgs {
             map_tolerance: self.map_tolerance,
         })
     }
-}
-
-/// A number of something; what zero means is said by what takes it.
-pub(crate) fn count(text: &str) -> Result<usize, String> {
-    text.parse().map_err(|_| "it is a whole number from 1 on".to_string())
 }
 
 /// A rule with so many steps or nodes; `last` ends the list of what there is.
@@ -282,6 +295,13 @@ pub(crate) fn with_methods(text: &str) -> String {
         lines(|spec| spec.needs(Need::Trees)),
         lines(|spec| !spec.needs(Need::Gradients) && !spec.needs(Need::Trees)).trim_end()
     )
+}
+
+/// Whether a file is a table, by its name.
+fn is_table(file: &Path) -> bool {
+    let name = file.to_string_lossy().to_lowercase();
+    let name = name.strip_suffix(".gz").unwrap_or(&name);
+    [".csv", ".tsv", ".parquet", ".pq"].iter().any(|end| name.ends_with(end))
 }
 
 /// What is said instead of a baseline to average over the background.

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 use brenier::data::{Column, OpenOptions, columns_of_features};
+use brenier::runs::explain::Inputs;
 use brenier::{
     ModelFile, OnnxPredictor, Packing, PredictorConfig, Preprocessing, Score, Sidecar, ValuePredictor,
     fingerprint,
@@ -13,8 +14,10 @@ use serde::de::DeserializeOwned;
 
 use super::inputs::input_shape;
 use super::methods::MethodArgs;
-use super::preprocessing::PreprocessingArgs;
+use super::preprocessing::{PreprocessingArgs, unlike};
+use super::surroundings::LOOKED_AT;
 use crate::engine_args::EngineArgs;
+use crate::output::print_progress;
 
 /// Which model
 #[derive(Debug, Clone, Args)]
@@ -22,15 +25,15 @@ pub(crate) struct ModelArgs {
     /// The model to explain: an ONNX file, or trees as XGBoost (.json, .ubj) and LightGBM (.txt) save them
     #[arg(short, long, value_name = "FILE")]
     pub(crate) model: PathBuf,
-    /// The output to explain, by name; the first where not given
+    /// The output to explain, by name; default: the first
     #[arg(long, value_name = "NAME")]
     output_name: Option<String>,
     /// The names of the classes in the order of the model's outputs: with commas between, or a file with one a
-    /// line; as the model says where not given
+    /// line; default: as the model says
     #[arg(long, value_name = "NAMES|FILE")]
     classes: Option<String>,
     /// A table whose columns are those of the model, such as its training data: rows are bound to them by name, and
-    /// categories are coded by the values that occur there; as the model says where not given
+    /// categories are coded by the values that occur there; default: as the model says
     #[arg(long, value_name = "TABLE")]
     pub(super) schema: Option<PathBuf>,
     /// The shape of one input where the file leaves it open, such as 3,224,224
@@ -101,6 +104,15 @@ impl ModelArgs {
 
     fn preprocessing(&self) -> Result<Preprocessing> {
         Ok(self.preprocessing.preprocessing().or(Sidecar::beside(&self.model)?.preprocessing))
+    }
+
+    /// Says where inputs are in other units than the model's preprocessing expects.
+    pub(crate) fn tell_of_units(&self, inputs: &dyn Inputs) -> Result<()> {
+        let some = inputs.rows(0..inputs.count().min(LOOKED_AT))?;
+        if let Some(notice) = unlike(&self.preprocessing()?, &some) {
+            print_progress(&notice);
+        }
+        Ok(())
     }
 }
 

@@ -24,10 +24,10 @@ pub(crate) struct NamedArgs {
     /// One input of several: NAME=FILE, NAME=TABLE:COLUMN, or an .npz file whose arrays have the inputs' names
     #[arg(long = "input", value_name = "NAME=FILE")]
     pub(crate) input: Vec<String>,
-    /// The inputs that get credit, with commas between; ids at their embedding. All of floats where not given
+    /// The inputs that get credit, with commas between, ids at their embedding; default: all of floats
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     explain: Vec<String>,
-    /// The inputs that stay as they are, with commas between; all of integers where not given
+    /// The inputs that stay as they are, with commas between; default: all of integers
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     hold: Vec<String>,
     /// Explain values inside the model, by their names or those of their nodes (`brenier inspect --values`)

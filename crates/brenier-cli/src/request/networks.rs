@@ -50,6 +50,13 @@ impl Networks {
             let mut networks = Vec::with_capacity(files.len());
             for file in files {
                 let file = in_run(file);
+                if file.is_dir() {
+                    bail!(
+                        "there is no flow in the folder {}: it has no flow.onnx and no ddpm.onnx\nhint: give the folder of \
+                         a finished run, or an ONNX file",
+                        file.display()
+                    );
+                }
                 let read = ModelFile::open(&file)?;
                 let (model, hash) = (read.model()?.clone(), read.hash().to_string());
                 let network = match FlowMetadata::of(&model)?.objective {

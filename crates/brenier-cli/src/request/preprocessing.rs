@@ -3,10 +3,11 @@
 
 use brenier::{ChannelOrder, Layout, Preprocessing};
 use clap::{Args, ValueEnum};
+use ndarray::Array2;
 
 use crate::data_args::size;
 
-/// What is done to an input on its way into the model; credit stays with the input as you gave it
+/// What is done to an input before it goes into the model; credit belongs to the input as you gave it
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Preprocessing (also in model.toml beside model.onnx)")]
 pub(crate) struct PreprocessingArgs {
@@ -48,6 +49,26 @@ enum Axes {
 
 fn quotient(text: &str) -> Result<f64, String> {
     Preprocessing::parse_scale(text).ok_or_else(|| format!("'{text}' is no scale such as 255 or 1/255"))
+}
+
+/// Root mean square, after the preprocessing, above which inputs cannot be in the units that it expects: 1 is usual.
+const FAR: f64 = 20.0;
+
+/// What to say of inputs that are in other units than the mean and deviation of the preprocessing, such as 0 to 255 instead of
+/// 0 to 1.
+pub(super) fn unlike(preprocessing: &Preprocessing, inputs: &Array2<f64>) -> Option<String> {
+    let middle =
+        |numbers: &[f64]| (!numbers.is_empty()).then(|| numbers.iter().sum::<f64>() / numbers.len() as f64);
+    let deviation = middle(&preprocessing.std)?;
+    let (scale, mean) = (preprocessing.scale.unwrap_or(1.0), middle(&preprocessing.mean).unwrap_or(0.0));
+    let size = inputs.mapv(|v| ((v / scale - mean) / deviation).powi(2)).mean()?.sqrt();
+    (size > FAR).then(|| {
+        format!(
+            "notice: the inputs do not look like what the model's preprocessing expects: after it they are of size {size:.0}, \
+             where 1 is usual; give them in the units that the model was trained on (--maximum 255 divides the inputs, \
+             --scale 255 divides inside the model)"
+        )
+    })
 }
 
 impl PreprocessingArgs {

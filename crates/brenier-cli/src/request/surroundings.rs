@@ -163,8 +163,8 @@ impl Surroundings {
 
 /// How many times larger inputs may be than the background before it is said.
 const UNLIKE: f64 = 10.0;
-/// Inputs whose scale is held against that of a flow's training data.
-const LOOKED_AT: usize = 256;
+/// Inputs whose scale is compared with that of a background, a flow's training data or a preprocessing.
+pub(super) const LOOKED_AT: usize = 256;
 /// Root mean square, in the flow's own units, above which inputs cannot be of the kind it was trained on: training
 /// data have about 1.
 const FAR: f64 = 20.0;

@@ -99,6 +99,12 @@ pub(super) fn class_index(part: &str, outputs: usize, classes: &[String]) -> Res
         ),
         (_, Some(place)) => Ok(place),
         (Ok(number), None) if number < outputs => Ok(number),
+        // Below zero.
+        (Err(_), None) if part.parse::<i64>().is_ok() => bail!(
+            "target {part} is out of range: the model has {outputs} outputs, numbered from 0\nhint: give a number \
+             from 0 to {}, or 'predicted'",
+            outputs.saturating_sub(1)
+        ),
         (Ok(number), None) => bail!(
             "target {number} is out of range: the model has {outputs} outputs, numbered from 0\nhint: give a number \
              from 0 to {}, or 'predicted'",
@@ -135,6 +141,7 @@ mod tests {
         assert_eq!(found("coat").ok(), Some(1));
         assert!(told("caot").contains("did you mean 'Coat'"), "{}", told("caot"));
         assert!(told("4").contains("out of range"));
+        assert!(told("-1").contains("target -1 is out of range"));
         assert!(told("0").contains("is the name of class 3, and also the number of 'Shirt'"));
         assert!(class_index("cat", 4, &[]).unwrap_err().to_string().contains("--classes"));
     }

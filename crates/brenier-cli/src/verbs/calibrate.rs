@@ -17,7 +17,7 @@ use crate::progress::{RunProgress, StopKey, Stopped};
 use crate::request::flow_file;
 use crate::run_args::calibration_lines;
 
-/// Learn what is ordinary for a flow from rows that it was not trained on, so that certificates can tell
+/// Calibrate a flow with held-out rows, so that certificates can tell which inputs are unusual for it
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   brenier calibrate run fashion-mnist/              by the rows that training held out
@@ -28,13 +28,13 @@ pub(crate) struct Calibrate {
     flow: PathBuf,
     /// The data that the flow was trained on, or others like them
     data: PathBuf,
-    /// Where to write the flow with its calibration; into its own file where not given
+    /// Where to write the flow with its calibration; default: into its own file
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Rows to go by, at the most; more are better
+    /// The most rows to use; more are better
     #[arg(long, value_name = "N", default_value_t = 1000)]
     rows: usize,
-    /// The flow has seen no row of DATA: go by all of them
+    /// The flow was trained on no row of DATA: use all of them
     #[arg(long)]
     unseen: bool,
     /// The part of DATA that the flow was trained on, where they do not come in parts

@@ -6,7 +6,7 @@ use clap_complete::{Shell, generate};
 
 use crate::output::print_data;
 
-/// Print what makes a shell complete verbs and flags
+/// Print a script that completes verbs and flags in your shell
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   brenier completions bash > ~/.local/share/bash-completion/completions/brenier

@@ -15,7 +15,7 @@ use clap::{Args, ValueEnum};
 use ndarray::{Array2, ArrayD, Axis};
 
 use self::metrics::{MetricArgs, with_metrics};
-use crate::data_args::{DataArgs, DataPart};
+use crate::data_args::{DataArgs, DataPart, count};
 use crate::engine_args::EngineArgs;
 use crate::output::{expect_writable, print_data, print_notices, print_progress};
 use crate::progress::{RunProgress, StopKey, Stopped};
@@ -42,13 +42,13 @@ pub(crate) struct Evaluate {
     data: Vec<PathBuf>,
     #[command(flatten)]
     model: ModelArgs,
-    /// The methods, with commas between; a choice of common ones where not given
+    /// The methods, with commas between; default: a choice of common ones
     #[arg(long, visible_alias = "method", value_name = "NAMES", value_delimiter = ',')]
     methods: Vec<String>,
     #[command(flatten)]
     metrics: MetricArgs,
-    /// How many examples, drawn by the seed; 200 where not given, all where there are fewer
-    #[arg(short = 'n', long, value_name = "N", allow_negative_numbers = true)]
+    /// How many examples, drawn by the seed; default: 200, or all if there are fewer
+    #[arg(short = 'n', long, value_name = "N", value_parser = count, allow_negative_numbers = true)]
     examples: Option<usize>,
     /// What to explain: 'predicted', a class index, or one for each example (0,2,1)
     #[arg(long, default_value = "predicted", allow_hyphen_values = true)]
@@ -58,13 +58,13 @@ pub(crate) struct Evaluate {
     /// Folder for the table (JSON, CSV, LaTeX), report.html and what is finished so far
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
-    /// Begin anew where the folder has an evaluation of something else
+    /// Replace an evaluation of something else in the folder
     #[arg(long, requires = "output")]
     force: bool,
     /// How the table is printed
     #[arg(long, value_enum, default_value = "text")]
     format: TableFormat,
-    /// Which split: train, test or all; test where the data have one, else all rows
+    /// Which split: train, test or all; default: test, or all rows of data without a test split
     #[arg(long, value_enum)]
     part: Option<DataPart>,
     #[command(flatten)]
@@ -96,7 +96,7 @@ pub(crate) fn run(args: &Evaluate) -> Result<()> {
     match evaluate(args, DataPart::Test) {
         Err(error) if has_no_test_part(&error) => {
             print_progress(
-                "notice: the data have no test split, so all rows are used; --part train says so too",
+                "notice: the data have no test split, so all rows are used; give --part train to leave out this notice",
             );
             evaluate(args, DataPart::Train)
         }
@@ -133,6 +133,7 @@ fn evaluate(args: &Evaluate, part: DataPart) -> Result<()> {
     }
     let chosen = draw_examples(sources.len(), args.examples.unwrap_or(EXAMPLES), args.settings.seed);
     let inputs = sources.some(&chosen)?;
+    args.model.tell_of_units(&inputs.view())?;
     let targets = args.targets(&model, sources.len(), &inputs, &chosen)?;
     let surroundings =
         Surroundings::read(&args.settings, networks, &options, model.values(), &inputs.view())?;
@@ -179,7 +180,7 @@ fn evaluate(args: &Evaluate, part: DataPart) -> Result<()> {
 }
 
 impl Evaluate {
-    /// The methods that were asked for, or common ones that need nothing more than what is there.
+    /// The methods that were asked for; default: common methods that need no extra input.
     fn method_names(&self) -> Vec<String> {
         if !self.methods.is_empty() {
             return self.methods.clone();

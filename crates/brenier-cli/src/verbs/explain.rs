@@ -122,7 +122,7 @@ pub(crate) struct Explain {
     /// How the summary is printed
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
-    /// Which part of data that come in two is explained; train where not given
+    /// Which split of the data is explained; default: train
     #[arg(long, value_enum)]
     part: Option<DataPart>,
     #[command(flatten)]
@@ -265,6 +265,7 @@ pub(crate) fn ask<T>(args: &Explain, then: impl FnOnce(Asked) -> Result<T>) -> R
         (None, Some(opened)) => opened,
         (None, None) => bail!("there are no inputs"),
     };
+    args.model.tell_of_units(inputs)?;
     let targets = match &args.targets {
         Some(several) => several_targets(several, model.values(), &classes)?,
         None => targets(&args.target, model.values(), &classes, inputs.len())?,

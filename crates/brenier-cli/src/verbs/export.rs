@@ -59,7 +59,7 @@ pub(crate) struct Export {
     /// The quadrature rule: left, right, midpoint, trapezoid, simpson or gauss-legendre
     #[arg(long)]
     rule: Option<String>,
-    /// Steps (or nodes) of the rule; 50 where not given
+    /// Steps (or nodes) of the rule; default: 50
     #[arg(long, value_name = "K")]
     steps: Option<usize>,
     /// Seed of what is drawn

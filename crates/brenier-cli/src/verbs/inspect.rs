@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use brenier::export::ExportedFacts;
-use brenier::{Inspection, InterfaceValue};
+use brenier::{Inspection, InterfaceValue, PredictorConfig, Score, ValuePredictor};
 use clap::Args;
 use onnx_grad::Model;
 
@@ -23,7 +23,7 @@ pub(crate) struct Inspect {
     /// List the inner values as well, which `explain --at` takes
     #[arg(long)]
     values: bool,
-    /// The output to judge; the first of floats where not given, as explain takes it
+    /// The output to judge; default: the first of floats, as explain takes it
     #[arg(long, value_name = "NAME")]
     output_name: Option<String>,
     /// How to print it
@@ -32,7 +32,15 @@ pub(crate) struct Inspect {
 }
 
 pub(crate) fn run(args: &Inspect) -> Result<()> {
-    let model = Model::load(&args.model)?;
+    let trees = ValuePredictor::load_trees(&args.model, &PredictorConfig::default()).ok().flatten();
+    let model = match (Model::load(&args.model), &trees, args.format) {
+        // Trees of other libraries are no ONNX files.
+        (Err(_), Some(trees), Format::Text) => {
+            let (features, outputs) = (trees.features(), trees.outputs());
+            return print_data(&format!("trees         {features} features, {outputs} outputs\n{TREES}"));
+        }
+        (model, ..) => model?,
+    };
     let values = if args.values { Some(Inspection::values(&model)?) } else { None };
     let (inspection, explainer) =
         (Inspection::of_output(&model, args.output_name.as_deref())?, ExportedFacts::of(&model));
@@ -50,12 +58,20 @@ pub(crate) fn run(args: &Inspect) -> Result<()> {
         Format::Text => {
             let first = explainer.map(|facts| format!("explainer     {}\n", facts.in_words()));
             let inner = values.iter().flatten().map(|value| format!("value         {}\n", interface(value)));
-            print_data(&(first.unwrap_or_default() + &text(&inspection)? + &inner.collect::<String>()))
+            print_data(
+                &(first.unwrap_or_default()
+                    + &text(&inspection, trees.is_some())?
+                    + &inner.collect::<String>()),
+            )
         }
     }
 }
 
-fn text(inspection: &Inspection) -> Result<String> {
+/// What is said of the gradient of trees.
+const TREES: &str =
+    "gradient      none needed: trees get exact credit (ig, tree-shap, --against; docs/trees.md)\n";
+
+fn text(inspection: &Inspection, trees: bool) -> Result<String> {
     let mut out = String::new();
     let producer = if inspection.producer.is_empty() { "unknown" } else { &inspection.producer };
     writeln!(out, "opset         {}, written by {producer}", inspection.opset)?;
@@ -69,17 +85,22 @@ fn text(inspection: &Inspection) -> Result<String> {
     writeln!(out, "activations   {} per input", quantity(inspection.activation_bytes_per_input, "B"))?;
     let operators: Vec<String> = inspection.operators.iter().map(|(op, n)| format!("{op} {n}")).collect();
     writeln!(out, "operators     {}", operators.join(", "))?;
+    if trees {
+        out.push_str(TREES);
+    }
     let judged = match (&inspection.explained, inspection.outputs.len()) {
         (Some(name), 2..) => format!(", of the output '{name}'"),
         _ => String::new(),
     };
-    writeln!(out, "gradient      {}{judged}", if inspection.differentiable { "yes" } else { "no" })?;
-    for node in &inspection.blocked {
+    if !trees {
+        writeln!(out, "gradient      {}{judged}", if inspection.differentiable { "yes" } else { "no" })?;
+    }
+    for node in inspection.blocked.iter().filter(|_| !trees) {
         let effect = if node.fatal { "blocks" } else { "stops, gradients flow around it" };
         let effect = if inspection.differentiable || node.fatal { effect } else { "stops" };
         writeln!(out, "  node {}: {} ({effect})", node.node, node.reason)?;
     }
-    let told = inspection.blocked.iter().any(|node| node.fatal);
+    let told = trees || inspection.blocked.iter().any(|node| node.fatal);
     if let (Some(problem), false) = (&inspection.problem, told) {
         writeln!(out, "  {problem}")?;
     }

@@ -50,6 +50,12 @@ pub(crate) fn run(args: &Merge) -> Result<()> {
     let into = match (&args.output, args.folders.as_slice()) {
         (Some(output), _) => output.clone(),
         (None, [one]) if one.join(SHARDS).is_dir() => one.clone(),
+        (None, folders) if let Some(missing) = folders.iter().find(|folder| !folder.is_dir()) => {
+            bail!(
+                "there is no folder {}\nhint: give the folder that 'explain -o DIR --shard I/N' has written to",
+                missing.display()
+            )
+        }
         _ => bail!("it is not said where the results go\nhint: choose a folder with -o"),
     };
     let mut shards = Vec::new();

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use brenier::report::Report;
 use clap::Args;
 
@@ -22,7 +22,7 @@ pub(crate) struct ReportVerb {
     /// The folder that was given to `brenier explain -o`
     #[arg(value_name = "DIR")]
     folder: PathBuf,
-    /// Where the page is written; DIR/report.html where not given
+    /// Where the page is written; default: DIR/report.html
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Show the first so many examples
@@ -36,6 +36,9 @@ pub(crate) struct ReportVerb {
 }
 
 pub(crate) fn run(args: &ReportVerb) -> Result<()> {
+    if !args.folder.exists() {
+        bail!("there is no {}\nhint: give a folder that 'explain -o' has written", args.folder.display());
+    }
     let mut report = args.maps.show(Report::open(&args.folder, args.limit)?);
     if let Some(title) = &args.title {
         report.title.clone_from(title);

@@ -50,7 +50,7 @@ pub(crate) struct Reproduce {
     /// where not given
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     seeds: Option<u64>,
-    /// How many examples are explained; as many as the scale has where not given
+    /// How many examples are explained; default: as many as the scale has
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     examples: Option<u64>,
     /// How large it is

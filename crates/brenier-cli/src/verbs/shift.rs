@@ -60,7 +60,7 @@ pub(crate) struct ShiftVerb {
     /// How the result is printed
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
-    /// Which part of data that come in two
+    /// Which split of the data
     #[arg(long, value_enum, default_value = "train")]
     part: DataPart,
     #[command(flatten)]

@@ -52,7 +52,7 @@ pub(crate) struct Train {
     /// batch otherwise
     #[arg(long, value_name = "N")]
     group: Option<usize>,
-    /// Held-out data; a part of DATA where not given
+    /// Held-out data; default: a part of DATA
     #[arg(long, value_name = "DATA")]
     held_out: Option<PathBuf>,
     /// Images: mirror them at random (classify)

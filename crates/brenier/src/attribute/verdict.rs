@@ -187,7 +187,7 @@ impl Explanation {
             Vec::new()
         } else {
             vec![format!(
-                "the draws leave {} of the credit open, above the limit of {}: draw more samples",
+                "the standard errors of the draws are {} of the credit, above the limit of {}: draw more samples",
                 percent(relative),
                 percent(SAMPLING_LIMIT)
             )]
@@ -211,12 +211,14 @@ impl Completeness {
             )),
             // What additions round off is no error of the method.
             None if self.residual > 1e-12 * self.reference_score.abs() => {
-                let what =
-                    format!("the score is the same at both ends, yet credit sums to {:e}", self.credit_sum);
+                let what = format!(
+                    "the score of the reference equals that of the input, but credit sums to {:e}",
+                    self.credit_sum
+                );
                 Some(Notice::with(what, remedy))
             }
             None => Some(Notice::with(
-                "the score is the same at both ends, so there is no change to explain",
+                "the score of the reference equals that of the input, so there is no change to explain",
                 "choose another target or reference".into(),
             )),
             _ => None,
@@ -227,8 +229,8 @@ impl Completeness {
     fn preference(&self, score: f64) -> Option<String> {
         (self.reference_score > score).then(|| {
             format!(
-                "the model scores the reference higher than the input ({:.3} against {score:.3}): credit says what \
-                 lowers the score",
+                "the model scores the reference higher than the input ({:.3} against {score:.3}), so credit \
+                 shows what lowers the score",
                 self.reference_score
             )
         })
@@ -248,8 +250,11 @@ impl PathCertificate {
             Rule::Adaptive { .. } => Remedy::MoreGradients,
             _ => "take more steps".into(),
         };
-        let what =
-            format!("segments disagree by {}, above the limit of {}", percent(disagreement), percent(limit));
+        let what = format!(
+            "credit misses the score's change on segments of the path by {}, above the limit of {}",
+            percent(disagreement),
+            percent(limit)
+        );
         Some(Notice::with(what, remedy))
     }
 
@@ -275,7 +280,7 @@ impl PathCertificate {
             _ => Remedy::SmallerSolverTolerance,
         };
         let what = format!(
-            "run forward from the reference, the flow misses the input by {:.2} % of the way",
+            "run forward from the reference, the flow ends off the input by {:.2} % of their distance",
             100.0 * error
         );
         Check::of(vec![Notice::with(what, remedy)])
@@ -319,8 +324,8 @@ impl PathCertificate {
             }
             None => match self.evidence.reference_deviation {
                 Some(z) if z.is_nan() || z.abs() > limits.reference_deviation => Check::of(vec![format!(
-                    "the reference lies {z:.1} standard deviations off what the flow starts from: the input is unlike the \
-                     flow's training data, or the flow is not trained enough"
+                    "the reference is unusual for this flow ({z:.1} standard deviations): the input may be unlike the flow's \
+                     training data, or the flow needs more training"
                 )]),
                 Some(_) => Check::Pass,
                 None => Check::NotApplicable,

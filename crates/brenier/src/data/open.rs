@@ -136,7 +136,7 @@ fn find(path: &Path) -> Result<Found> {
         _ if idx::is_idx(&file::name(path).to_lowercase()) => Ok(Found::IdxFile),
         end => Err(DataError::Unrecognised {
             path: path.to_path_buf(),
-            reason: format!("nothing is known of files that end in '{end}'"),
+            reason: format!("files that end in '{end}' are not read"),
             hint: READ.into(),
         }
         .into()),

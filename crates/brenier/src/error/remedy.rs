@@ -37,6 +37,8 @@ pub enum Remedy {
 
     /// Give an array for each input, by its name.
     GiveInputsByName,
+    /// Give as a flow what looks like one.
+    IsAFlow,
     /// Give ids by the name of their input: they are explained at their embedding.
     GiveIdsByName,
     /// Explain an inner value of floats, or hold fewer inputs.
@@ -117,6 +119,7 @@ impl fmt::Display for Remedy {
             Remedy::ChooseLayer => "choose a convolution, or a node that follows one, as the layer",
             Remedy::ExplainInPlace => "explain it without exporting it, or export the model without it",
             Remedy::GiveInputsByName => "give each by its name",
+            Remedy::IsAFlow => "a file with inputs x and t is a flow: give the model that is to be explained",
             Remedy::GiveIdsByName => "give it by its name: ids are explained at their embedding",
             Remedy::NameInnerValue => "name an inner value of floats, or hold fewer inputs",
             Remedy::OtherInnerValue => "another inner value can be named",
@@ -132,7 +135,7 @@ impl fmt::Display for Remedy {
             Remedy::GiveDiffusionModel => "give a diffusion model that was trained on the model's data",
             Remedy::FollowByDdim => "a diffusion model gives DDIM paths: explain with the method ddim",
             Remedy::TrainDiffusionModel => "train one with the objective ddpm",
-            Remedy::TrainFlow => "a classifier is what is explained; a flow is trained with the objective flow",
+            Remedy::TrainFlow => "give a classifier as the model, and a flow that was trained with the objective flow",
             Remedy::GiveReferenceData => "give the data set that the flow starts from",
             Remedy::Calibrate => "calibrate it with rows that it was not trained on",
             Remedy::SayPopulation => {

@@ -235,7 +235,7 @@ impl Evaluation<'_> {
             if let Some(reason) = nowhere(rows, k) {
                 return Err(Error::Metric {
                     metric: metric.name().to_string(),
-                    reason: format!("{reason} (and so with all {} methods)", rows.len()),
+                    reason: format!("{reason}, and this holds for all {} methods", rows.len()),
                     remedy: "leave the metric out, or give what it needs".into(),
                 });
             }

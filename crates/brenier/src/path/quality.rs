@@ -1,6 +1,6 @@
 //! Is a flow good enough to explain with? Measured on data that it has not seen.
 //!
-//! - **Held-out loss**: the training loss there; far above the training loss, the flow has learned by heart.
+//! - **Held-out loss**: the training loss there; if it is well above the training loss, the network overfits.
 //! - **Straightness**: length over distance of traced paths, 1 for straight lines. What Reflow improves.
 //! - **Round trip**: back to the reference and forward again, the distance from the input relative to the way.
 //!   What makes a reference belong to its input.

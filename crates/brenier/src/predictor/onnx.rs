@@ -338,7 +338,8 @@ pub(super) fn prepare(
     if graph.inputs.len() != 1 {
         let known: Vec<&str> = graph.inputs.iter().map(|i| i.name.as_str()).collect();
         let reason = format!("the model has {} inputs ({})", known.len(), known.join(", "));
-        return Err(refuse(reason, Remedy::GiveInputsByName));
+        let flow = graph.inputs.len() == 2 && ["x", "t"].iter().all(|name| graph.input(name).is_some());
+        return Err(refuse(reason, if flow { Remedy::IsAFlow } else { Remedy::GiveInputsByName }));
     }
     if !graph.inputs[0].dtype.is_float() {
         let reason = format!("input '{}' is {}", graph.inputs[0].name, graph.inputs[0].dtype);

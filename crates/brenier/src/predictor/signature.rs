@@ -63,6 +63,13 @@ pub(super) fn choose_output(
             let tensors = outputs.iter().map(|o| format!("'{}' is {}", o.name, o.dtype));
             let others = left_out.iter().map(|(name, kind)| format!("'{name}' is {kind}"));
             let all: Vec<String> = tensors.chain(others).collect();
+            let names = || outputs.iter().map(|o| &o.name).chain(left_out.iter().map(|(name, _)| name));
+            if let Some(name) = asked.filter(|asked| names().all(|name| name != *asked)) {
+                return Err(Error::Predictor {
+                    reason: format!("it has no output '{name}'; {}", all.join(", ")),
+                    remedy: "name one of its outputs of floats".into(),
+                });
+            }
             let wanted = asked.map_or("no output".to_string(), |name| format!("no output '{name}'"));
             Err(Error::Predictor {
                 reason: format!("{wanted} is a tensor of floats: {}", all.join(", ")),

@@ -115,8 +115,8 @@ pub fn reflow(
     finish(trained, &held_pairs, &run.training, end, watch)
 }
 
-/// Held-out rows with their references in the last level: far above the training loss, the loss on them says that the
-/// pairs were learned by heart.
+/// Held-out rows with their references in the last level: if the loss on them is well above the training loss, the network
+/// overfits the pairs.
 fn held_out_pairs(flow: &OnnxFlow, held_out: &Dataset, run: &ReflowRun) -> Result<StoredPairs> {
     let seed = run.training.seed;
     let rows = held_out.rows_f64(&held_out.shuffled_order(seed)[..held_out.len().min(CHUNK)])?;

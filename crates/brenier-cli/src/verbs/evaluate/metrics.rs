@@ -13,10 +13,10 @@ use crate::request::{Surroundings, grouping};
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Metrics")]
 pub(super) struct MetricArgs {
-    /// The metrics, with commas between; what the inputs and methods allow where not given
+    /// The metrics, with commas between; default: the usual ones that apply
     #[arg(long, visible_alias = "metric", value_name = "NAMES", value_delimiter = ',')]
     metrics: Vec<String>,
-    /// How colour channels become one map; each metric's own choice where not given
+    /// How colour channels become one map; default: each metric's own choice
     #[arg(long, value_enum)]
     channels: Option<ChannelArg>,
     /// Steps of a path's grid, and fractions of deletion and insertion

@@ -20,22 +20,22 @@ pub(super) struct ImageArgs {
     /// The images: CIFAR-10's folder, or other labelled images of one size
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// The classifier; assets/cifar10/classifier.onnx where not given
+    /// The classifier; default: assets/cifar10/classifier.onnx
     #[arg(long, value_name = "FILE")]
     pub(super) model: Option<PathBuf>,
-    /// The flow of level 1; assets/cifar10/flow-1rf.onnx where not given
+    /// The flow of level 1; default: assets/cifar10/flow-1rf.onnx
     #[arg(long, value_name = "FILE")]
     flow: Option<PathBuf>,
-    /// The flow of level 2; assets/cifar10/flow-2rf.onnx where not given
+    /// The flow of level 2; default: assets/cifar10/flow-2rf.onnx
     #[arg(long, value_name = "FILE")]
     flow2: Option<PathBuf>,
-    /// The diffusion model; assets/cifar10/ddpm.onnx where not given
+    /// The diffusion model; default: assets/cifar10/ddpm.onnx
     #[arg(long, value_name = "FILE")]
     ddpm: Option<PathBuf>,
     /// benchmark: a folder of faces, a folder for each person; a classifier and a flow are trained on them
     #[arg(long, value_name = "DIR")]
     pub(super) faces: Option<PathBuf>,
-    /// convergence: the folder of a training with --keep-every; a small one is trained where not given
+    /// convergence: the folder of a training with --keep-every; default: a small one is trained
     #[arg(long, value_name = "DIR")]
     pub(super) run: Option<PathBuf>,
     /// natural: two classes by name or number, THIS:THAT; may be given several times

@@ -230,31 +230,39 @@ class Explanations:
         ))
         return found
 
-    def save(self, folder: str | os.PathLike[str]) -> None:
-        """Writes ``explanations.npz`` and ``explanations.jsonl``, as the command line does; `brenier report` reads them."""
+    def save(self, place: str | os.PathLike[str]) -> None:
+        """Writes ``explanations.npz`` and ``explanations.jsonl`` into a folder, as the command line does, or one Parquet file.
+
+        `brenier report` reads the folder. A file whose name ends in ``.parquet`` has a row for each explanation, which pandas,
+        polars and DuckDB read: ``id``, ``target``, ``score``, ``credit`` as a list, the main facts of the certificate, and all of
+        it as JSON.
+        """
         count, shape = len(self), self.values.shape[1:]
 
         def flat(array: Any) -> Any:
             return None if array is None else np.ascontiguousarray(array.reshape(count, -1), dtype=np.float64)
 
         lines = "".join(json.dumps(certificate) + "\n" for certificate in self._certificates)
+        names = json.dumps({"feature_names": self.feature_names, "classes": self.classes})
+        is_file = Path(place).suffix == ".parquet"
         _internal.save(
-            folder, list(shape), flat(self.values), flat(self.inputs), flat(self.references), flat(self.standard_errors), lines
+            place, list(shape), flat(self.values), flat(self.inputs), flat(self.references), flat(self.standard_errors), lines,
+            names if is_file else None,
         )
-        names = {"feature_names": self.feature_names, "classes": self.classes}
-        (Path(folder) / _NAMES).write_text(json.dumps(names), encoding="utf-8")
+        if not is_file:
+            (Path(place) / _NAMES).write_text(names, encoding="utf-8")
 
     @classmethod
-    def load(cls, folder: str | os.PathLike[str]) -> Explanations:
-        """Reads what :meth:`save` or `brenier explain -o` wrote."""
-        shape, found = _internal.load(folder)
-        names: dict[str, Any] = {}
+    def load(cls, place: str | os.PathLike[str]) -> Explanations:
+        """Reads what :meth:`save` or `brenier explain -o` wrote: a folder, or a Parquet file."""
+        shape, found, inside = _internal.load(place)
+        beside = Path(place) / _NAMES
         try:
-            names = json.loads((Path(folder) / _NAMES).read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            pass
+            names: dict[str, Any] = json.loads(beside.read_text(encoding="utf-8") if inside is None else inside)
+        except (FileNotFoundError, NotADirectoryError):
+            names = {}
         except (OSError, ValueError) as error:
-            raise FileError(f"cannot read {Path(folder) / _NAMES}: {error}\nhint: remove it; only names are lost") from error
+            raise FileError(f"cannot read {beside}: {error}\nhint: remove it; only names are lost") from error
         return cls._of(found, tuple(shape), feature_names=names.get("feature_names"), classes=names.get("classes"))
 
     def plot(self, index: int = 0, **options: Any) -> Any:

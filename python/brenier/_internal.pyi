@@ -97,15 +97,16 @@ def shift(
 def train_flow(rows: dict[str, Any], settings: str, folder: _Path, progress: Any | None) -> str: ...
 def reflow(flow: Flow, rows: dict[str, Any], settings: str, folder: _Path, progress: Any | None) -> str: ...
 def save(
-    folder: _Path,
+    place: _Path,
     shape: Sequence[int],
     values: _Rows,
     inputs: _Rows,
     references: _Rows | None,
     standard_errors: _Rows | None,
     certificates: str,
+    parquet_names: str | None = None,
 ) -> None: ...
-def load(folder: _Path) -> tuple[list[int], _Found]: ...
+def load(place: _Path) -> tuple[list[int], _Found, str | None]: ...
 def reasons(
     values: _Rows,
     inputs: _Rows,

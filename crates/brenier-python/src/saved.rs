@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use brenier::data::columns_of_features;
-use brenier::report::{self, HeatMapGround, HeatMapStyle, ReasonsConfig, Side, Template};
+use brenier::report::{self, HeatMapGround, HeatMapStyle, ReasonsConfig, ResultFormat, Side, Template};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -11,19 +11,20 @@ use crate::arrays::{Rows, owned};
 use crate::errors::{Answer, OrRaise};
 use crate::explain::{Found, gathered, rebuilt};
 
-/// Writes `explanations.npz` and `explanations.jsonl` into a folder.
+/// Writes `explanations.npz` and `explanations.jsonl` into a folder, or one Parquet file with the names where these are given.
 #[pyfunction]
-#[pyo3(signature = (folder, shape, values, inputs, references, standard_errors, certificates))]
+#[pyo3(signature = (place, shape, values, inputs, references, standard_errors, certificates, parquet_names=None))]
 #[allow(clippy::too_many_arguments)]
 pub(crate) fn save(
     py: Python,
-    folder: PathBuf,
+    place: PathBuf,
     shape: Vec<usize>,
     values: Rows,
     inputs: Rows,
     references: Option<Rows>,
     standard_errors: Option<Rows>,
     certificates: &str,
+    parquet_names: Option<&str>,
 ) -> Answer<()> {
     let (references, standard_errors) = (references.as_ref().map(owned), standard_errors.as_ref().map(owned));
     let all = rebuilt(
@@ -34,16 +35,24 @@ pub(crate) fn save(
         standard_errors.as_ref().map(|rows| rows.view()),
         certificates,
     )?;
-    py.detach(|| report::save_explanations(&folder, &all)).or_raise(py)
+    let written = py.detach(|| match parquet_names {
+        Some(names) => report::save_parquet(&place, &all, Some(names)),
+        None => report::save_explanations_as(&place, &all, ResultFormat::Npz),
+    });
+    written.or_raise(py)
 }
 
-/// Reads them again, with the shape of one.
+/// Reads them again from a folder or a Parquet file: the shape of one, what was found, and the names where a file has them.
 #[pyfunction]
-pub(crate) fn load(py: Python<'_>, folder: PathBuf) -> Answer<(Vec<usize>, Found<'_>)> {
-    let all = py.detach(|| report::load_explanations(&folder)).or_raise(py)?;
-    let shape = all.first().map_or(Vec::new(), |explanation| explanation.shape.clone());
+pub(crate) fn load(py: Python<'_>, place: PathBuf) -> Answer<(Vec<usize>, Found<'_>, Option<String>)> {
+    let read = || {
+        let reader = report::ExplanationReader::open(&place)?;
+        let (shape, names) = (reader.shape().to_vec(), reader.names().map(str::to_string));
+        Ok::<_, brenier::Error>((shape, names, reader.collect::<brenier::Result<Vec<_>>>()?))
+    };
+    let (shape, names, all) = py.detach(read).or_raise(py)?;
     let features = shape.iter().product();
-    Ok((shape, gathered(py, all, features)?))
+    Ok((shape, gathered(py, all, features)?, names))
 }
 
 /// The reasons of every explanation of a table's rows, as JSON: the columns, with what of them speaks for or against.

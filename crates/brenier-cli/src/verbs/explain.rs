@@ -20,9 +20,9 @@ use brenier::Watched;
 use brenier::attribute::{Method, Setting};
 use brenier::compare::Comparison;
 use brenier::data::{Column, OpenOptions};
-use brenier::report::{Report, save_by_input, save_glance, save_reasons};
+use brenier::report::{Report, ResultFormat, save_by_input, save_glance, save_reasons};
 use brenier::runs::explain::{Provenance, Question, Shard, Way};
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 pub(crate) use self::failures::{Incomplete, tell_failures};
 use self::maps::MapArgs;
@@ -68,7 +68,8 @@ use crate::verbs::report::SHOWN;
   brenier explain -m model.onnx inputs.npy --at layer3
   brenier explain -m bert.onnx --tokenizer tokenizer.json --text 'a fine film' --text 'a waste of time'
   brenier explain -m bert.onnx --tokenizer tokenizer.json reviews.csv:review --baseline mask -o out
-  brenier explain -m model.onnx rows.npy -o out --shard 2/8 --keep-going"))]
+  brenier explain -m model.onnx rows.npy -o out --shard 2/8 --keep-going
+  brenier explain -m model.onnx rows.npy -o out --output-format parquet"))]
 pub(crate) struct Explain {
     /// What to explain: images, folders, .npy or .npz arrays (the first axis is the example), rows of tables; with
     /// --tokenizer text files or TABLE:COLUMN
@@ -105,6 +106,9 @@ pub(crate) struct Explain {
     /// Folder for explanations.npz, explanations.jsonl, report.html and heat maps of images
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
+    /// Write explanations.npz and explanations.jsonl, or a row for each explanation into explanations.parquet
+    #[arg(long, value_enum, default_value_t = OutputFormat::Npz, requires = "output")]
+    output_format: OutputFormat,
     /// Draw heat maps over the input in grey
     #[arg(long, requires = "output")]
     overlay: bool,
@@ -129,6 +133,24 @@ pub(crate) struct Explain {
     data_args: DataArgs,
     #[command(flatten)]
     engine: EngineArgs,
+}
+
+/// How explanations are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OutputFormat {
+    /// Arrays, and a certificate a line
+    Npz,
+    /// A table with lists of credit
+    Parquet,
+}
+
+impl OutputFormat {
+    fn format(self) -> ResultFormat {
+        match self {
+            OutputFormat::Npz => ResultFormat::Npz,
+            OutputFormat::Parquet => ResultFormat::Parquet,
+        }
+    }
 }
 
 /// Rows from which on a table is shown at a glance.

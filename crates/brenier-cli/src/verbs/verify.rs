@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf, absolute};
 
 use anyhow::{Context, Result, bail};
 use brenier::engine::EngineKind;
+use brenier::report::ResultFormat;
 use brenier::runs::explain::{Difference, Verification, verify};
 use clap::Args;
 
@@ -117,7 +118,7 @@ impl Verify {
 /// Whether results lie in the folder of one of several methods, and that is another one.
 fn args_name_another(results: &Path, method: &str, methods: usize) -> bool {
     methods > 1
-        && results.join("explanations.npz").exists()
+        && ResultFormat::of(results).is_some()
         && results.file_name().is_none_or(|name| name.to_string_lossy() != method)
 }
 

@@ -3,7 +3,8 @@
 //! - `explanations.npz`, for NumPy: `values` and `inputs` (`[examples, ...]`), `examples` (their numbers in the
 //!   run), `targets` and `scores` (`[examples]`); where the method has them, `references` and `standard_errors` (`[examples, ...]`) and
 //!   `reference_scores` (`[examples]`);
-//! - `explanations.jsonl`: a certificate a line.
+//! - `explanations.jsonl`: a certificate a line;
+//! - or, in place of both, `explanations.parquet` (see [`super::parquet`]).
 //!
 //! They are read one at a time: a file may hold more of them than fit into memory.
 
@@ -13,6 +14,8 @@ use std::path::{Path, PathBuf};
 
 use ndarray::{Array1, Array2, ArrayD, IxDyn};
 
+use super::parquet::{self, CertificateColumn, PARQUET};
+use super::result_format::ResultFormat;
 use super::saved::read;
 use crate::attribute::{Certificate, Explanation};
 use crate::error::{Error, Result};
@@ -26,6 +29,43 @@ pub(crate) const ARRAYS: &str = "explanations.npz";
 const BY_INPUT: &str = "by_input.npz";
 /// The file of certificates.
 pub(crate) const CERTIFICATES: &str = "explanations.jsonl";
+
+/// Writes explanations into a folder, which is made where it is missing: in the format that is asked for, and in no other.
+///
+/// # Errors
+/// If they are not of one shape, or the files cannot be written.
+pub fn save_explanations_as(folder: &Path, explanations: &[Explanation], format: ResultFormat) -> Result<()> {
+    match format {
+        ResultFormat::Npz => save_explanations(folder, explanations)?,
+        ResultFormat::Parquet => {
+            make_folder(folder)?;
+            save_parquet(&folder.join(PARQUET), explanations, None)?;
+        }
+    }
+    remove_explanations(folder, format.other())
+}
+
+/// Writes explanations into one Parquet file, with names of features and classes in words of the caller's own.
+///
+/// # Errors
+/// If they are not of one shape, or the file cannot be written.
+pub fn save_parquet(file: &Path, explanations: &[Explanation], names: Option<&str>) -> Result<()> {
+    parquet::write(file, names, explanations.iter().cloned().map(Ok))
+}
+
+/// Removes explanations in one format.
+pub(crate) fn remove_explanations(folder: &Path, format: ResultFormat) -> Result<()> {
+    for file in format.files() {
+        let path = folder.join(file);
+        match std::fs::remove_file(&path) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                return Err(Error::Write { path, source: e.into() });
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
 
 /// Writes `explanations.npz` and `explanations.jsonl` into a folder, which is made where it is missing.
 ///
@@ -113,8 +153,26 @@ pub fn save_by_input(folder: &Path, inputs: &PackedInputs) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// Joins the explanations of several folders into one, in their order.
-pub(crate) fn join_explanations(parts: &[PathBuf], into: &Path) -> Result<()> {
+/// Joins the explanations of several folders into one, in their order. Parts in either format become Parquet; for arrays all
+/// of them must be arrays.
+pub(crate) fn join_explanations(parts: &[PathBuf], into: &Path, format: ResultFormat) -> Result<()> {
+    match format {
+        ResultFormat::Npz => join_arrays(parts, into)?,
+        ResultFormat::Parquet => {
+            let all = parts.iter().flat_map(|part| {
+                let (reader, error) = match ExplanationReader::open(part) {
+                    Ok(reader) => (Some(reader), None),
+                    Err(error) => (None, Some(Err(error))),
+                };
+                error.into_iter().chain(reader.into_iter().flatten())
+            });
+            parquet::write(&into.join(PARQUET), None, all)?;
+        }
+    }
+    remove_explanations(into, format.other())
+}
+
+fn join_arrays(parts: &[PathBuf], into: &Path) -> Result<()> {
     let arrays: Vec<PathBuf> = parts.iter().map(|part| part.join(ARRAYS)).collect();
     npz::join(&arrays, &[], Packing::Plain, &into.join(ARRAYS))?;
     write_with(&into.join(CERTIFICATES), |file| {
@@ -126,30 +184,55 @@ pub(crate) fn join_explanations(parts: &[PathBuf], into: &Path) -> Result<()> {
 }
 
 /// Certificates that were saved, one after another.
-pub(crate) struct CertificateReader {
-    path: PathBuf,
-    lines: Lines<BufReader<File>>,
+pub(crate) enum CertificateReader {
+    Lines { path: PathBuf, lines: Lines<BufReader<File>> },
+    Column(Box<CertificateColumn>),
 }
 
 impl CertificateReader {
-    /// Those of a file.
-    pub(crate) fn open(path: &Path) -> Result<CertificateReader> {
-        let file = read(path, |path| Ok(crate::readable::open(path)?))?;
-        Ok(CertificateReader { path: path.to_owned(), lines: BufReader::new(file).lines() })
+    /// Those of a folder, or of a Parquet file.
+    pub(crate) fn open(place: &Path) -> Result<CertificateReader> {
+        if let Some(file) = parquet_file(place) {
+            return Ok(CertificateReader::Column(Box::new(CertificateColumn::open(&file)?)));
+        }
+        let path = place.join(CERTIFICATES);
+        let file = read(&path, |path| Ok(crate::readable::open(path)?))?;
+        Ok(CertificateReader::Lines { path, lines: BufReader::new(file).lines() })
     }
+}
+
+/// The Parquet file of a folder that holds explanations in no other format, or that was given itself.
+fn parquet_file(place: &Path) -> Option<PathBuf> {
+    if place.is_file() {
+        return Some(place.to_owned());
+    }
+    (ResultFormat::of(place) == Some(ResultFormat::Parquet)).then(|| place.join(PARQUET))
 }
 
 impl Iterator for CertificateReader {
     type Item = Result<Certificate>;
 
     fn next(&mut self) -> Option<Result<Certificate>> {
-        let line = self.lines.next()?;
-        Some(read(&self.path, |_| Ok(serde_json::from_str(&line?)?)))
+        match self {
+            CertificateReader::Lines { path, lines } => {
+                let line = lines.next()?;
+                Some(read(path, |_| Ok(serde_json::from_str(&line?)?)))
+            }
+            CertificateReader::Column(column) => column.next(),
+        }
     }
 }
 
-/// Explanations that were saved, one after another: at any time only one is in memory.
-pub struct ExplanationReader {
+/// Explanations that were saved, one after another: at any time only one is in memory, or a few rows of a Parquet file.
+pub struct ExplanationReader(Source);
+
+enum Source {
+    Arrays(Box<Arrays>),
+    Parquet(Box<parquet::Rows>),
+}
+
+/// Arrays and certificates, which are read side by side.
+struct Arrays {
     path: PathBuf,
     shape: Vec<usize>,
     left: usize,
@@ -161,12 +244,56 @@ pub struct ExplanationReader {
 }
 
 impl ExplanationReader {
-    /// The explanations of a folder.
+    /// The explanations of a folder, or of a Parquet file.
     ///
     /// # Errors
     /// If there are none, or arrays and certificates do not belong together.
-    pub fn open(folder: &Path) -> Result<ExplanationReader> {
-        let certificates = CertificateReader::open(&folder.join(CERTIFICATES))?;
+    pub fn open(place: &Path) -> Result<ExplanationReader> {
+        Ok(ExplanationReader(match parquet_file(place) {
+            Some(file) => Source::Parquet(Box::new(parquet::Rows::open(&file)?)),
+            None => Source::Arrays(Box::new(Arrays::open(place)?)),
+        }))
+    }
+
+    /// How many are left.
+    pub fn left(&self) -> usize {
+        match &self.0 {
+            Source::Arrays(arrays) => arrays.left,
+            Source::Parquet(rows) => rows.left(),
+        }
+    }
+
+    /// What [`save_parquet`] was told about names.
+    pub fn names(&self) -> Option<&str> {
+        match &self.0 {
+            Source::Arrays(_) => None,
+            Source::Parquet(rows) => rows.names(),
+        }
+    }
+
+    /// The shape of one.
+    pub fn shape(&self) -> &[usize] {
+        match &self.0 {
+            Source::Arrays(arrays) => &arrays.shape,
+            Source::Parquet(rows) => rows.shape(),
+        }
+    }
+}
+
+impl Iterator for ExplanationReader {
+    type Item = Result<Explanation>;
+
+    fn next(&mut self) -> Option<Result<Explanation>> {
+        match &mut self.0 {
+            Source::Arrays(arrays) => arrays.next(),
+            Source::Parquet(rows) => rows.next(),
+        }
+    }
+}
+
+impl Arrays {
+    fn open(folder: &Path) -> Result<Arrays> {
+        let certificates = CertificateReader::open(folder)?;
         read(&folder.join(ARRAYS), |path| {
             let needed = |name: &str| {
                 RowReader::open(path, name)?.ok_or_else(|| Failure::from(format!("it has no array '{name}'")))
@@ -181,22 +308,9 @@ impl ExplanationReader {
                 return Err("its arrays are not of one shape".into());
             }
             let (shape, left) = (values.row_shape().to_vec(), values.rows());
-            Ok(ExplanationReader {
-                path: path.to_owned(),
-                shape,
-                left,
-                certificates,
-                values,
-                inputs,
-                references,
-                errors,
-            })
+            let path = path.to_owned();
+            Ok(Arrays { path, shape, left, certificates, values, inputs, references, errors })
         })
-    }
-
-    /// How many are left.
-    pub fn left(&self) -> usize {
-        self.left
     }
 
     fn row(&mut self, certificate: Certificate) -> std::result::Result<Explanation, Failure> {
@@ -210,10 +324,6 @@ impl ExplanationReader {
             certificate,
         })
     }
-}
-
-impl Iterator for ExplanationReader {
-    type Item = Result<Explanation>;
 
     fn next(&mut self) -> Option<Result<Explanation>> {
         let misfit = |path: &Path| Error::Read {
@@ -266,5 +376,76 @@ mod tests {
         let lines = fs::read_to_string(folder.join("explanations.jsonl")).unwrap();
         let first: crate::Certificate = serde_json::from_str(lines.lines().next().unwrap()).unwrap();
         assert_eq!(first, explanation.certificate);
+    }
+
+    #[test]
+    fn parquet_gives_back_the_bits_and_takes_the_place_of_arrays() {
+        let score = ScoreFn::new(&[2], |x, _| (x[0] * x[1], array![x[1], x[0]]));
+        let one = |example: usize| {
+            let line = Line::new(array![0.1, 0.0].view(), array![2.0, example as f64 / 7.0].view()).unwrap();
+            let mut made = PathIntegral::new(Rule::adaptive(1e-3)).explain(&score, &line, 0).unwrap();
+            made.certificate.example = example;
+            // What one has, another lacks; numbers that are hard to write as text.
+            match example % 3 {
+                0 => made.reference = None,
+                1 => made.values[0] = f64::NAN,
+                _ => made.standard_errors = Some(array![f64::MIN_POSITIVE, -0.0]),
+            }
+            made
+        };
+        let all: Vec<Explanation> = (0..700).map(one).collect();
+        let folder = tempfile::tempdir().unwrap();
+        save_explanations(folder.path(), &all[..3]).unwrap();
+        save_explanations_as(folder.path(), &all, ResultFormat::Parquet).unwrap();
+        assert_eq!(ResultFormat::of(folder.path()), Some(ResultFormat::Parquet));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "arrays of before are gone");
+        for place in [folder.path().to_owned(), folder.path().join(PARQUET)] {
+            let reader = ExplanationReader::open(&place).unwrap();
+            assert_eq!((reader.left(), reader.shape()), (700, &[2][..]));
+            let found: Vec<Explanation> = reader.collect::<Result<_>>().unwrap();
+            assert_eq!(found.len(), 700);
+            for (kept, found) in all.iter().zip(&found) {
+                let bits = |row: &Array1<f64>| row.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+                assert_eq!(bits(&kept.values), bits(&found.values));
+                assert_eq!(kept.reference, found.reference);
+                assert_eq!(kept.standard_errors.as_ref().map(bits), found.standard_errors.as_ref().map(bits));
+                assert_eq!((&kept.input, &kept.certificate), (&found.input, &found.certificate));
+            }
+        }
+        // However the rows were parted, the file has the same bytes.
+        let parts: Vec<PathBuf> = [0..1, 1..500, 500..700]
+            .into_iter()
+            .enumerate()
+            .map(|(k, rows)| {
+                let part = folder.path().join(k.to_string());
+                let format = if k == 1 { ResultFormat::Parquet } else { ResultFormat::Npz };
+                // Arrays leave out what some rows lack; these parts have it in all rows or in none.
+                let rows: Vec<Explanation> = all[rows]
+                    .iter()
+                    .cloned()
+                    .map(|e| Explanation { reference: None, standard_errors: None, ..e })
+                    .collect();
+                save_explanations_as(&part, &rows, format).unwrap();
+                part
+            })
+            .collect();
+        let (joined, at_once) = (folder.path().join("joined"), folder.path().join("once"));
+        make_folder(&joined).unwrap();
+        join_explanations(&parts, &joined, ResultFormat::Parquet).unwrap();
+        let plain: Vec<Explanation> = all
+            .iter()
+            .cloned()
+            .map(|e| Explanation { reference: None, standard_errors: None, ..e })
+            .collect();
+        save_explanations_as(&at_once, &plain, ResultFormat::Parquet).unwrap();
+        assert!(fs::read(joined.join(PARQUET)).unwrap() == fs::read(at_once.join(PARQUET)).unwrap());
+        // Rows of two shapes, and a file that is something else.
+        let mut other = all[0].clone();
+        other.shape = vec![1, 2];
+        let told =
+            save_explanations_as(&joined, &[all[0].clone(), other], ResultFormat::Parquet).unwrap_err();
+        assert!(told.to_string().contains("[1, 2]"), "{told}");
+        fs::write(folder.path().join("no.parquet"), "PAR1 this is none PAR1").unwrap();
+        assert!(ExplanationReader::open(&folder.path().join("no.parquet")).is_err());
     }
 }

@@ -1,14 +1,15 @@
 //! A report from what a run has left in its folder, so that a page can be made anew without the model.
 //!
 //! - `report.json`: title, facts, names of features and classes, the table of metrics;
-//! - `explanations.npz` and `.jsonl`, in the folder itself or in a folder for each method;
+//! - `explanations.npz` and `.jsonl`, or `explanations.parquet`, in the folder itself or in a folder for each method;
 //! - `stills.npz` beside them: the paths as pictures.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::explanations::{ARRAYS, ExplanationReader};
+use super::explanations::ExplanationReader;
 use super::page::{Report, ReportExample};
+use super::result_format::ResultFormat;
 use super::stills::{STILLS, load_stills};
 use crate::attribute::{Explanation, Frames};
 use crate::error::{Error, Result};
@@ -114,7 +115,7 @@ fn description(path: &Path) -> Result<Report> {
 
 /// The folder itself, or those in it, that hold explanations; in this order, others after them by name.
 fn parts(folder: &Path, order: &[String]) -> Result<Vec<PathBuf>> {
-    let holds = |path: &PathBuf| path.join(ARRAYS).is_file();
+    let holds = |path: &PathBuf| ResultFormat::of(path).is_some();
     let mut found: Vec<PathBuf> = vec![folder.to_owned()];
     let inside: Vec<PathBuf> = read(folder, |path| {
         std::fs::read_dir(path)?.map(|entry| Ok(entry?.path())).collect::<std::result::Result<_, Failure>>()

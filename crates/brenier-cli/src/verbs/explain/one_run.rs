@@ -5,8 +5,14 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 /// What a run of one method leaves in its folder.
-const RESULTS: [&str; 5] =
-    ["explanations.run.json", "explanations.npz", "explanations.jsonl", "stills.npz", "traces.npz"];
+const RESULTS: [&str; 6] = [
+    "explanations.run.json",
+    "explanations.npz",
+    "explanations.jsonl",
+    "explanations.parquet",
+    "stills.npz",
+    "traces.npz",
+];
 
 /// Refuses a folder with results that this run would leave standing beside its own; removes them where that was asked for.
 /// `folders` are those of this run's methods.

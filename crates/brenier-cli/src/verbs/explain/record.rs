@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use brenier::report::ResultFormat;
 use serde::{Deserialize, Serialize};
 
 use super::Explain;
@@ -129,7 +130,7 @@ impl Explain {
     /// The folders of the methods, by their names.
     pub(crate) fn folders(&self, results: &Path) -> Vec<(String, PathBuf)> {
         let names = self.method_names();
-        let one = names.len() == 1 || results.join("explanations.npz").exists();
+        let one = names.len() == 1 || ResultFormat::of(results).is_some();
         let folder = |name: &String| if one { results.to_owned() } else { results.join(name) };
         names.iter().map(|name| (name.clone(), folder(name))).collect()
     }

@@ -81,7 +81,7 @@ impl<'a, 'q> Work<'a, 'q> {
     }
 
     fn folder(&self, folder: &Path) -> Folder {
-        let folder = Folder::new(folder);
+        let folder = Folder::new(folder).in_format(self.args.output_format.format());
         let folder = if self.args.force { folder.replacing() } else { folder };
         let folder = if self.args.keep_going { folder.keeping_going() } else { folder };
         match self.args.shard {
@@ -141,7 +141,7 @@ impl<'a, 'q> Work<'a, 'q> {
                     print_progress(&format!("{kept} of {of} inputs were explained by an earlier run"));
                 }
                 self.failures.extend(folder.failures()?);
-                for file in [folder.arrays(), folder.certificates(), folder.traces()] {
+                for file in folder.results().into_iter().chain([folder.traces()]) {
                     if file.exists() {
                         print_progress(&format!("wrote {}", file.display()));
                     }
@@ -211,8 +211,9 @@ impl<'a, 'q> Work<'a, 'q> {
         let lines: usize = self.summaries.iter().map(|summary| summary.explanations).sum();
         Ok(match self.args.format {
             Format::Text if self.args.output.is_some() && lines > LINES => format!(
-                "{}\na certificate for each explanation is in explanations.jsonl, and in the report\n",
-                table::by_method(&self.summaries)?
+                "{}\na certificate for each explanation is in {}, and in the report\n",
+                table::by_method(&self.summaries)?,
+                self.args.output_format.format().files().last().copied().unwrap_or_default()
             ),
             Format::Text => {
                 let text = self.args.named.text.is_given();

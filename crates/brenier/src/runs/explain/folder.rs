@@ -6,6 +6,8 @@
 //! DIR/explanations.npz, explanations.jsonl, stills.npz, traces.npz, explanations.run.json     when all are there
 //! ```
 //!
+//! Where Parquet was asked for, `explanations.parquet` stands in place of the arrays and certificates of the end; parts are as before.
+//!
 //! A part is made under another name and renamed when it is whole. The files at the end are the parts joined, byte by
 //! byte. `explanations.run.json` comes last: where it is, the results are whole, and it says what they are made from.
 
@@ -20,7 +22,7 @@ use super::join::join;
 use super::{Failure, Part, Question, Shard, Way};
 use crate::attribute::Certificate;
 use crate::path::save_traces;
-use crate::report::{ARRAYS, CERTIFICATES, CertificateReader, save_explanations, save_stills};
+use crate::report::{CertificateReader, ResultFormat, save_explanations, save_stills};
 use crate::store::{Store, refuse_others};
 use crate::{Error, Result};
 
@@ -40,6 +42,7 @@ pub struct Folder {
     replace: bool,
     keep_going: bool,
     shard: Option<Shard>,
+    format: ResultFormat,
 }
 
 /// What has been done of a run.
@@ -66,7 +69,13 @@ pub enum Finished {
 impl Folder {
     /// Results go into this folder, which is made where it is missing.
     pub fn new(path: impl Into<PathBuf>) -> Folder {
-        Folder { path: path.into(), replace: false, keep_going: false, shard: None }
+        Folder {
+            path: path.into(),
+            replace: false,
+            keep_going: false,
+            shard: None,
+            format: ResultFormat::Npz,
+        }
     }
 
     /// The same, where results of another run are replaced.
@@ -84,6 +93,11 @@ impl Folder {
         Folder { shard: Some(shard), ..self }
     }
 
+    /// The same, with results in this format.
+    pub fn in_format(self, format: ResultFormat) -> Folder {
+        Folder { format, ..self }
+    }
+
     /// The inputs that could not be explained, in order.
     ///
     /// # Errors
@@ -92,14 +106,9 @@ impl Folder {
         failure::load(&self.path)
     }
 
-    /// The file of arrays that a run ends with.
-    pub fn arrays(&self) -> PathBuf {
-        self.path.join(ARRAYS)
-    }
-
-    /// The file of certificates, one a line.
-    pub fn certificates(&self) -> PathBuf {
-        self.path.join(CERTIFICATES)
+    /// The files of explanations that a run ends with.
+    pub fn results(&self) -> Vec<PathBuf> {
+        self.format.files().iter().map(|file| self.path.join(file)).collect()
     }
 
     /// The file of traces, which is there where a flow was followed.
@@ -137,7 +146,7 @@ impl Folder {
         let of = inputs.len();
         let rounds = question.targets.count();
         if self.begin(&about)? {
-            let told = inputs.is_empty() || tell(&self.certificates(), 0, rounds, of, watch)?;
+            let told = inputs.is_empty() || tell(&self.path, 0, rounds, of, watch)?;
             return Ok(if told { Finished::Whole } else { Finished::Stopped });
         }
         let parts = self.parts();
@@ -151,8 +160,8 @@ impl Folder {
             let failures = failure::load(&folder)?;
             explained += part.len() - failures.len();
             first = first.or_else(|| failures.into_iter().next());
-            let file = folder.join(CERTIFICATES);
-            if file.exists() && !tell(&file, part.start - inputs.start, rounds, of, watch)? {
+            let holds_some = ResultFormat::of(&folder).is_some();
+            if holds_some && !tell(&folder, part.start - inputs.start, rounds, of, watch)? {
                 return Ok(Finished::Stopped);
             }
         }
@@ -202,16 +211,31 @@ impl Folder {
     fn begin(&self, about: &BTreeMap<String, String>) -> Result<bool> {
         let finished = self.path.join(FINISHED);
         if !finished.exists() {
-            if self.arrays().exists() && !self.parts().exists() && !self.replace {
-                return Err(Error::Exists { path: self.arrays() });
+            if let Some(there) = self.there()
+                && !self.parts().exists()
+                && !self.replace
+            {
+                return Err(Error::Exists { path: there });
             }
             return Ok(false);
         }
         match refuse_others(&self.path, &finished, about) {
-            Ok(()) => Ok(is_empty(about) || self.arrays().exists() && self.certificates().exists()),
+            Ok(()) => match self.there() {
+                _ if is_empty(about) || self.results().iter().all(|file| file.exists()) => Ok(true),
+                // The same results in another format are not replaced unasked.
+                Some(there) if !self.replace && ResultFormat::of(&self.path) != Some(self.format) => {
+                    Err(Error::Exists { path: there })
+                }
+                _ => Ok(false),
+            },
             Err(Error::OtherParts { .. }) if self.replace => Ok(false),
             Err(error) => Err(error),
         }
+    }
+
+    /// The first file of results that are there, in any format.
+    fn there(&self) -> Option<PathBuf> {
+        ResultFormat::of(&self.path).map(|format| self.path.join(format.files()[0]))
     }
 
     /// Makes one of all parts, and removes them.
@@ -219,20 +243,20 @@ impl Folder {
         let parts = self.parts();
         let folders: Vec<PathBuf> =
             finished_parts(&parts, first)?.iter().map(|part| parts.join(name(part))).collect();
-        join(&folders, &self.path, about)?;
+        join(&folders, &self.path, about, self.format)?;
         fs::remove_dir_all(&parts).map_err(|e| Error::Write { path: parts.clone(), source: e.into() })
     }
 }
 
 /// Tells of explanations that an earlier session made, a few at a time. False where the watch broke off.
 fn tell(
-    file: &Path,
+    folder: &Path,
     first: usize,
     rounds: usize,
     of: usize,
     watch: &mut dyn FnMut(Done) -> ControlFlow<()>,
 ) -> Result<bool> {
-    let mut certificates = CertificateReader::open(file)?;
+    let mut certificates = CertificateReader::open(folder)?;
     let mut inputs = first;
     loop {
         let some = certificates.by_ref().take(TOLD * rounds.max(1)).collect::<Result<Vec<_>>>()?;

@@ -7,12 +7,17 @@ use std::path::{Path, PathBuf};
 use super::failure::{self, FAILURES};
 use super::folder::{FINISHED, TRACES};
 use crate::path::join_traces;
-use crate::report::{ARRAYS, CERTIFICATES, STILLS, join_explanations, join_stills};
+use crate::report::{ResultFormat, STILLS, join_explanations, join_stills, remove_explanations};
 use crate::whole_file::{make_folder, write_whole};
 use crate::{Error, Result};
 
 /// Joins folders of results into one, in their order. Folders without explanations may be among them.
-pub(super) fn join(folders: &[PathBuf], into: &Path, about: &BTreeMap<String, String>) -> Result<()> {
+pub(super) fn join(
+    folders: &[PathBuf],
+    into: &Path,
+    about: &BTreeMap<String, String>,
+    format: ResultFormat,
+) -> Result<()> {
     make_folder(into)?;
     let finished = into.join(FINISHED);
     // From here on the old results are not whole.
@@ -24,12 +29,12 @@ pub(super) fn join(folders: &[PathBuf], into: &Path, about: &BTreeMap<String, St
     remove(&into.join(FAILURES))?;
     failure::save(into, &failures)?;
     let explained: Vec<PathBuf> =
-        folders.iter().filter(|folder| folder.join(ARRAYS).exists()).cloned().collect();
+        folders.iter().filter(|folder| ResultFormat::of(folder).is_some()).cloned().collect();
     if explained.is_empty() {
-        remove(&into.join(ARRAYS))?;
-        remove(&into.join(CERTIFICATES))?;
+        remove_explanations(into, ResultFormat::Npz)?;
+        remove_explanations(into, ResultFormat::Parquet)?;
     } else {
-        join_explanations(&explained, into)?;
+        join_explanations(&explained, into, format)?;
     }
     let files = [(STILLS, join_stills as fn(&[PathBuf], &Path) -> Result<()>), (TRACES, join_traces)];
     for (file, join) in files {

@@ -17,7 +17,7 @@ use super::folder::FINISHED;
 use super::inputs::Fingerprints;
 use super::join::join;
 use super::verify::record;
-use crate::report::{CERTIFICATES, CertificateReader};
+use crate::report::{CertificateReader, ResultFormat};
 use crate::store::refuse_others;
 use crate::{Error, Result};
 
@@ -80,7 +80,10 @@ pub fn merge(shards: &[PathBuf], into: &Path, keep_going: bool, replace: bool) -
         refuse_others(into, &finished, &like)?;
     }
     let folders: Vec<PathBuf> = chosen.iter().map(|(_, folder)| folder.clone()).collect();
-    join(&folders, into, &about)?;
+    // Where one of them is Parquet, all become Parquet.
+    let is_parquet = |folder: &PathBuf| ResultFormat::of(folder) == Some(ResultFormat::Parquet);
+    let format = if folders.iter().any(is_parquet) { ResultFormat::Parquet } else { ResultFormat::Npz };
+    join(&folders, into, &about, format)?;
     Ok(Merged { inputs: count, shards: folders.len(), missing, failures })
 }
 
@@ -98,9 +101,10 @@ fn identify(
             .map(|failure: &Failure| (failure.example, failure.input_hash.clone()))
             .collect();
         failed = failures.len();
-        let file = folder.join(CERTIFICATES);
-        let mut certificates =
-            if file.exists() { Some(CertificateReader::open(&file)?.peekable()) } else { None };
+        let mut certificates = match ResultFormat::of(folder) {
+            Some(_) => Some(CertificateReader::open(folder)?.peekable()),
+            None => None,
+        };
         for example in inputs.clone() {
             if let Some(hash) = known.remove(&example) {
                 all.add(hash.as_deref());

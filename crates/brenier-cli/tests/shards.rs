@@ -142,6 +142,81 @@ fn more_shards_than_inputs_and_shards_of_other_data() {
 }
 
 #[test]
+fn parquet_of_shards_is_that_of_one_run_to_the_bit() {
+    let place = table(57);
+    let command = |out: &str, more: &str| {
+        format!(
+            "explain -m model.onnx rows.npy -q -o {out} --method ig,kernel-shap --samples 40 --targets all \
+             --output-format parquet{more}"
+        )
+    };
+    assert!(place.run(&command("out", "")).status.success());
+    std::fs::rename(place.file("out"), place.file("one")).unwrap();
+    assert!(
+        !place.file("one/ig/explanations.npz").exists() && !place.file("one/ig/explanations.jsonl").exists()
+    );
+    for shard in ["5/5", "3/5", "1/5", "2/5", "4/5"] {
+        assert!(place.run(&command("out", &format!(" --shard {shard}"))).status.success());
+    }
+    assert!(place.run("merge out --report").status.success());
+    expect_same(&place.file("one"), &place.file("out"));
+    assert!(place.run("verify out").status.success());
+    let before = files(&place.file("out/shards/5-of-5"));
+    assert!(place.run(&command("out", " --shard 5/5")).status.success());
+    assert!(before == files(&place.file("out/shards/5-of-5")), "a finished shard computes nothing again");
+
+    // The same results as arrays do not take its place unasked, and arrays of one shard become Parquet with the others.
+    let arrays = "explain -m model.onnx rows.npy -q -o small --shard";
+    assert!(place.run(&format!("{arrays} 1/2")).status.success());
+    let message = place.refused(&format!("{arrays} 1/2 --output-format parquet"));
+    assert!(message.contains("explanations.npz exists already"), "{message}");
+    assert!(place.run(&format!("{arrays} 2/2 --output-format parquet")).status.success());
+    assert!(place.run("merge small").status.success());
+    assert!(place.run("explain -m model.onnx rows.npy -q -o whole --output-format parquet").status.success());
+    for file in ["explanations.parquet", "explanations.run.json"] {
+        let bytes = |folder: &str| std::fs::read(place.file(folder).join(file)).unwrap();
+        assert!(bytes("small") == bytes("whole"), "{file}");
+    }
+    let message = place.refused("explain -m model.onnx rows.npy --output-format parquet");
+    assert!(message.contains("--output <DIR>"), "{message}");
+}
+
+#[test]
+fn shards_of_an_evaluation_make_the_table_of_one_run() {
+    let place = table(43);
+    let command = |out: &str, more: &str| {
+        format!(
+            "evaluate -m model.onnx rows.npy -q -o {out} --methods ig,kernel-shap --samples 30 --metrics deletion-zero,gps {more}"
+        )
+    };
+    let whole = place.run(&command("one", ""));
+    assert!(whole.status.success(), "{}", String::from_utf8_lossy(&whole.stderr));
+    for shard in ["3/3", "1/4", "2/4"] {
+        assert!(place.run(&command("out", &format!("--shard {shard}"))).status.success());
+    }
+    let missing = place.refused("merge out");
+    assert!(missing.contains("inputs 24 to 31 are in none of the shards"), "{missing}");
+    assert!(place.run(&command("out", "--shard 2/3")).status.success());
+    let merged = place.run("merge out");
+    assert_eq!(String::from_utf8_lossy(&merged.stdout), String::from_utf8_lossy(&whole.stdout));
+    for file in ["evaluation.json", "evaluation.csv", "evaluation.tex", "report.html"] {
+        let bytes = |folder: &str| std::fs::read(place.file(folder).join(file)).unwrap();
+        assert!(bytes("out") == bytes("one"), "{file}");
+    }
+    // Again it computes nothing; another metric is another evaluation; without a folder there is nowhere to go.
+    assert!(place.run(&command("out", "--shard 2/3")).status.success());
+    for (line, words) in [
+        (command("out", "--shard 2/3 --seed 5"), "the list of me"),
+        ("evaluate -m model.onnx rows.npy --shard 1/2".to_string(), "--output"),
+        ("merge out --report".to_string(), "--report makes no difference"),
+        (command("out", "--shard 9/3"), "such as 2/8"),
+    ] {
+        let message = place.refused(&line);
+        assert!(message.contains(words), "{line}: {message}");
+    }
+}
+
+#[test]
 fn a_row_that_cannot_be_read_is_left_out_and_listed() {
     let place = table(40);
     let mut rows: Array2<f32> = ndarray_npy::read_npy(place.file("rows.npy")).unwrap();

@@ -81,5 +81,6 @@ pub use ssim::{Ssim, structural_similarity};
 pub use straightness::Straightness;
 pub use subsets::Subsets;
 pub use summary::Summary;
+pub use table::shard::{EVALUATION_SHARD, EvaluationShard};
 pub use table::{CHUNK, Cell, Done, Evaluation, MethodRow, MetricColumn, MetricTable, draw_examples};
 pub use units::Units;

@@ -142,7 +142,7 @@ pub(crate) fn refuse_others(folder: &Path, claim: &Path, about: &BTreeMap<String
 }
 
 /// A value that is not too long to be read; of a long one, where it begins to differ.
-fn around_difference(value: &str, other: &str) -> String {
+pub(crate) fn around_difference(value: &str, other: &str) -> String {
     const LONGEST: usize = 120;
     let count = value.chars().count();
     if count <= LONGEST {

@@ -1,6 +1,7 @@
 //! `brenier evaluate`: methods by metrics on a model and data of the user's own.
 
 mod metrics;
+mod sharded;
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -11,6 +12,7 @@ use brenier::attribute::Method;
 use brenier::data::{DataError, OpenOptions};
 use brenier::evaluate::{Evaluation, MetricTable, draw_examples};
 use brenier::report::{Report, ReportTable};
+use brenier::runs::explain::Shard;
 use clap::{Args, ValueEnum};
 use ndarray::{Array2, ArrayD, Axis};
 
@@ -33,6 +35,7 @@ use crate::verbs::report::SHOWN;
   brenier evaluate -m model.onnx -f flow.onnx cifar10/ --metrics fce,gps,deletion-zero --format latex
   brenier evaluate -m model.onnx -f a.onnx -f b.onnx cifar10/ --methods transport --metrics ssim,rank-correlation
   brenier evaluate -m model.onnx rows.npy --truth deciding.npy --metrics mass-accuracy,pointing-game
+  brenier evaluate -m model.onnx images/ -o out --shard 2/8
 
 A run into a folder that was stopped, by Ctrl-C or otherwise, goes on with the same command, and ends with the same
 table."))]
@@ -61,6 +64,9 @@ pub(crate) struct Evaluate {
     /// Replace an evaluation of something else in the folder
     #[arg(long, requires = "output")]
     force: bool,
+    /// Evaluate one shard of the examples, such as 2/8, into DIR/shards/2-of-8; 'brenier merge DIR' makes the table of all
+    #[arg(long, value_name = "I/N", requires = "output")]
+    shard: Option<Shard>,
     /// How the table is printed
     #[arg(long, value_enum, default_value = "text")]
     format: TableFormat,
@@ -154,6 +160,13 @@ fn evaluate(args: &Evaluate, part: DataPart) -> Result<()> {
         metrics: &metrics,
         leave_out: args.metrics.leave_out(),
     };
+    let facts = args.facts(inputs.nrows());
+    if let (Some(shard), Some(output)) = (args.shard, &args.output) {
+        let mut made_from = args.model.made_from(&model, &args.settings)?;
+        made_from.extend(surroundings.made_from());
+        let asked = sharded::Asked { evaluation: &evaluation, methods: &methods, made_from, facts };
+        return asked.run(shard, output, args.force);
+    }
     let store = match &args.output {
         Some(folder) if args.force => Store::in_folder(folder.join("parts")).replacing(),
         Some(folder) => Store::in_folder(folder.join("parts")),
@@ -169,7 +182,7 @@ fn evaluate(args: &Evaluate, part: DataPart) -> Result<()> {
     let table = evaluation.run(&methods, &store, &made_from, &mut |done| progress.evaluated(done))?;
     let Some(table) = table else { return stopped(args.output.as_deref()) };
     if let Some(folder) = &args.output {
-        write_files(args, folder, &table)?;
+        write_files(folder, facts, &table)?;
     }
     print_data(&match args.format {
         TableFormat::Text => table.text(),
@@ -180,6 +193,14 @@ fn evaluate(args: &Evaluate, part: DataPart) -> Result<()> {
 }
 
 impl Evaluate {
+    fn facts(&self, examples: usize) -> Facts {
+        let model = self.model.model.display().to_string();
+        let title = format!("Methods by metrics for {model}");
+        let mut facts = vec![("model".to_string(), model), ("examples".to_string(), examples.to_string())];
+        facts.extend(self.settings.flow.iter().map(|flow| ("flow".to_string(), flow.display().to_string())));
+        Facts { title, facts }
+    }
+
     /// The methods that were asked for; default: common methods that need no extra input.
     fn method_names(&self) -> Vec<String> {
         if !self.methods.is_empty() {
@@ -241,19 +262,16 @@ fn mask(file: &Path, [rows, features]: [usize; 2], chosen: &[usize]) -> Result<A
     Ok(flat.select(Axis(0), chosen))
 }
 
+/// What the report says of a run.
+pub(crate) struct Facts {
+    pub(crate) title: String,
+    pub(crate) facts: Vec<(String, String)>,
+}
+
 /// The table in every form, and the report.
-fn write_files(args: &Evaluate, folder: &Path, table: &MetricTable) -> Result<()> {
-    let mut facts = vec![
-        ("model".to_string(), args.model.model.display().to_string()),
-        ("examples".to_string(), table.examples.to_string()),
-    ];
-    facts.extend(args.settings.flow.iter().map(|flow| ("flow".to_string(), flow.display().to_string())));
-    let report = Report {
-        title: format!("Methods by metrics for {}", args.model.model.display()),
-        facts,
-        metrics: Some(ReportTable::from(table)),
-        ..Report::default()
-    };
+pub(crate) fn write_files(folder: &Path, facts: Facts, table: &MetricTable) -> Result<()> {
+    let Facts { title, facts } = facts;
+    let report = Report { title, facts, metrics: Some(ReportTable::from(table)), ..Report::default() };
     report.save_description(folder)?;
     let files = [
         ("evaluation.json", table.json()?),
@@ -273,7 +291,7 @@ fn write_files(args: &Evaluate, folder: &Path, table: &MetricTable) -> Result<()
 }
 
 /// What is said to somebody who stopped the run.
-fn stopped(folder: Option<&Path>) -> Result<()> {
+fn stopped<T>(folder: Option<&Path>) -> Result<T> {
     Err(anyhow!(Stopped(match folder {
         Some(folder) => format!(
             "stopped before the table was finished\nhint: what is done is in {}; the same command goes on",

@@ -4,16 +4,20 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
+use brenier::evaluate::EvaluationShard;
 use brenier::report::ExplanationReader;
 use brenier::runs::explain::{Failure, merge};
 use clap::Args;
 
+use super::evaluate::{Facts, write_files};
 use super::explain::record::RECORD;
 use super::explain::{Incomplete, SHARDS, page, tell_failures};
 use crate::output::{print_data, print_progress};
 
 /// The file that says that a folder is whole.
 const WHOLE: &str = "explanations.run.json";
+/// The file of a table.
+const TABLE: &str = "evaluation.json";
 
 /// Join the shards of a run
 #[derive(Debug, Args)]
@@ -21,12 +25,13 @@ const WHOLE: &str = "explanations.run.json";
   for i in 1 2 3 4; do brenier explain -m model.onnx rows.npy -o out --shard $i/4; done
   brenier merge out
   brenier merge node1/out node2/out -o all --report
+  for i in 1 2; do brenier evaluate -m model.onnx rows.npy -o table --shard $i/2; done; brenier merge table
 
 Shards may be of any number, in any order, and of several numbers of shards, as long as they are all inputs together. The files
 are those of one run, to the bit. Exit 0: all inputs are explained; 1: shards are missing or of another run; 3: with
 --keep-going, inputs failed or are missing.")]
 pub(crate) struct Merge {
-    /// Folders that 'explain -o DIR --shard' has written, or folders of single shards
+    /// Folders that 'explain -o DIR --shard' or 'evaluate -o DIR --shard' has written, or folders of single shards
     #[arg(required = true, value_name = "DIR")]
     folders: Vec<PathBuf>,
     /// Where the results go; the folder that was given, where it is one
@@ -63,6 +68,28 @@ pub(crate) fn run(args: &Merge) -> Result<()> {
         shards.extend(shards_of(folder)?);
     }
     shards.sort();
+    if let Some(evaluations) = evaluations(&shards)? {
+        if args.keep_going || args.report {
+            let flag = if args.keep_going { "--keep-going" } else { "--report" };
+            bail!("{flag} makes no difference to the shards of an evaluation\nhint: leave it out");
+        }
+        let count = evaluations.len();
+        let facts = evaluations.first().map(|first| (first.title.clone(), first.facts.clone()));
+        let (title, facts) = facts.unwrap_or_default();
+        let table = EvaluationShard::merge(evaluations, &into)?;
+        if into.join(TABLE).exists()
+            && !args.force
+            && std::fs::read(into.join(TABLE))? != table.json()?.as_bytes()
+        {
+            bail!(
+                "{} holds another table\nhint: choose another folder with -o, or replace it with --force",
+                into.join(TABLE).display()
+            );
+        }
+        print_progress(&format!("{}: {} examples from {count} shards", into.display(), table.examples));
+        write_files(&into, Facts { title, facts }, &table)?;
+        return print_data(&table.text());
+    }
     // Of one method a shard has the results itself, of several a folder for each.
     let mut methods: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
     for shard in &shards {
@@ -110,6 +137,21 @@ pub(crate) fn run(args: &Merge) -> Result<()> {
         count => Err(anyhow!(Incomplete(format!(
             "{count} inputs are in none of the shards\nhint: run the missing shards and merge again"
         )))),
+    }
+}
+
+/// Shards of an evaluation, where these are some.
+fn evaluations(shards: &[PathBuf]) -> Result<Option<Vec<EvaluationShard>>> {
+    let found: Vec<EvaluationShard> = shards
+        .iter()
+        .filter_map(|shard| EvaluationShard::load(shard).transpose())
+        .collect::<Result<_, _>>()?;
+    match found.len() {
+        0 => Ok(None),
+        all if all == shards.len() => Ok(Some(found)),
+        _ => bail!(
+            "shards of explanations and of an evaluation lie together\nhint: merge them one after the other"
+        ),
     }
 }
 

@@ -9,7 +9,9 @@
 //! kept in a [`Store`] the moment it is there, and a run that is started again takes what is kept: it ends with the
 //! same table to the last bit, because numbers come back from JSON to the bit, a metric looks at each example by
 //! itself, and draws follow from an example's number in the run. Chunks are outside and methods inside, so that a
-//! stopped run has all methods on the same examples.
+//! stopped run has all methods on the same examples. Several machines can share the chunks ([`shard`]).
+
+pub(super) mod shard;
 
 use std::collections::BTreeMap;
 use std::ops::{ControlFlow, Range};
@@ -20,7 +22,7 @@ use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
 use super::collected::{Chunk, Collected};
-use super::{Cases, Direction, Lead, Metric, MetricNeed, Summary, explain_with};
+use super::{Cases, Comparable, Direction, Lead, Metric, MetricNeed, Summary, explain_with};
 use crate::attribute::{Context, Explanation, Method, Need};
 use crate::path::Path;
 use crate::predictor::Score;
@@ -146,54 +148,59 @@ impl Evaluation<'_> {
     ) -> Result<Option<MetricTable>> {
         self.check(methods)?;
         let _lock = store.claim(&self.claim(made_from))?;
-        let count = self.inputs.nrows();
-        let chunks: Vec<Range<usize>> =
-            (0..count).step_by(CHUNK).map(|first| first..(first + CHUNK).min(count)).collect();
         let mut rows: Vec<Collected> = methods.iter().map(|_| Collected::new(self.metrics.len())).collect();
-        let mut done = Done { parts: 0, of: chunks.len() * methods.len(), kept: false };
-        for range in &chunks {
+        let heading = self.heading(methods);
+        let mut done = Done { parts: 0, of: self.chunks() * methods.len(), kept: false };
+        for range in self.ranges() {
             for (method, row) in methods.iter().zip(&mut rows) {
-                done.kept = true;
-                let name = format!("{}-{:05}", method.name(), range.start);
-                let chunk = store.part(&name, &(method, self.metrics, range), || {
-                    done.kept = false;
-                    self.chunk(method, range.clone())
-                })?;
-                row.add(chunk);
-                done.parts += 1;
+                row.add(self.kept_chunk(method, &range, store, &mut done)?);
                 if watch(done).is_break() && done.parts < done.of {
                     return Ok(None);
                 }
             }
             if range.start == 0 && !self.leave_out {
-                self.refuse_empty_columns(&rows)?;
+                heading.refuse_empty_columns(&rows)?;
             }
         }
-        Ok(Some(self.table(methods, rows)))
+        Ok(Some(heading.table(rows)))
     }
 
-    /// The table of what all chunks have given.
-    fn table(&self, methods: &[Method], rows: Vec<Collected>) -> MetricTable {
-        let empty: Vec<Option<&str>> =
-            (0..self.metrics.len()).map(|k| Some(nowhere(&rows, k)?.as_str())).collect();
-        let named = |k: usize, reason: &str| (self.metrics[k].name().to_string(), reason.to_string());
-        let left_out =
-            empty.iter().enumerate().filter_map(|(k, reason)| Some(named(k, (*reason)?))).collect();
-        let kept: Vec<usize> = (0..self.metrics.len()).filter(|&k| empty[k].is_none()).collect();
-        let column = |&k: &usize| {
-            let scores: Vec<(String, &[Option<f64>])> =
-                methods.iter().zip(&rows).map(|(m, row)| (m.name(), row.scores[k].as_slice())).collect();
-            let metric = &self.metrics[k];
-            MetricColumn {
-                name: metric.name().to_string(),
-                direction: metric.direction(),
-                lead: Lead::of(metric.direction(), metric.comparable(), &scores),
-            }
-        };
-        let metrics = kept.iter().map(column).collect();
+    /// The examples of each chunk.
+    fn ranges(&self) -> impl Iterator<Item = Range<usize>> {
         let count = self.inputs.nrows();
-        let rows = methods.iter().zip(rows).map(|(m, row)| row.finish(m.name(), count, &kept)).collect();
-        MetricTable { examples: count, metrics, rows, left_out }
+        (0..count).step_by(CHUNK).map(move |first| first..(first + CHUNK).min(count))
+    }
+
+    /// A chunk of a method: the one that was kept, or a new one.
+    fn kept_chunk(
+        &self,
+        method: &Method,
+        range: &Range<usize>,
+        store: &Store,
+        done: &mut Done,
+    ) -> Result<Chunk> {
+        done.kept = true;
+        let name = format!("{}-{:05}", method.name(), range.start);
+        let chunk = store.part(&name, &(method, self.metrics, range), || {
+            done.kept = false;
+            self.chunk(method, range.clone())
+        })?;
+        done.parts += 1;
+        Ok(chunk)
+    }
+
+    fn heading(&self, methods: &[Method]) -> Heading {
+        let column = |metric: &Metric| HeadingColumn {
+            name: metric.name().to_string(),
+            direction: metric.direction(),
+            comparable: metric.comparable(),
+        };
+        Heading {
+            examples: self.inputs.nrows(),
+            methods: methods.iter().map(Method::name).collect(),
+            metrics: self.metrics.iter().map(column).collect(),
+            leave_out: self.leave_out,
+        }
     }
 
     fn check(&self, methods: &[Method]) -> Result<()> {
@@ -227,20 +234,6 @@ impl Evaluation<'_> {
         }
         about.insert("the version".to_string(), env!("CARGO_PKG_VERSION").to_string());
         about
-    }
-
-    /// A metric that is defined for no method is a mistake of whoever asked for it.
-    fn refuse_empty_columns(&self, rows: &[Collected]) -> Result<()> {
-        for (k, metric) in self.metrics.iter().enumerate() {
-            if let Some(reason) = nowhere(rows, k) {
-                return Err(Error::Metric {
-                    metric: metric.name().to_string(),
-                    reason: format!("{reason}, and this holds for all {} methods", rows.len()),
-                    remedy: "leave the metric out, or give what it needs".into(),
-                });
-            }
-        }
-        Ok(())
     }
 
     /// Explains a few examples by a method and scores what comes out.
@@ -306,6 +299,63 @@ impl Evaluation<'_> {
             explain_with(method, &context)(self.score, context.model, inputs, &self.targets[range.clone()])
         };
         context.flows.iter().map(|&flow| alone(flow)).collect()
+    }
+}
+
+/// What a table has to say besides its numbers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Heading {
+    examples: usize,
+    methods: Vec<String>,
+    metrics: Vec<HeadingColumn>,
+    leave_out: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct HeadingColumn {
+    name: String,
+    direction: Direction,
+    comparable: Comparable,
+}
+
+impl Heading {
+    /// The table of what all chunks have given.
+    fn table(&self, rows: Vec<Collected>) -> MetricTable {
+        let empty: Vec<Option<&str>> =
+            (0..self.metrics.len()).map(|k| Some(nowhere(&rows, k)?.as_str())).collect();
+        let named = |k: usize, reason: &str| (self.metrics[k].name.clone(), reason.to_string());
+        let left_out =
+            empty.iter().enumerate().filter_map(|(k, reason)| Some(named(k, (*reason)?))).collect();
+        let kept: Vec<usize> = (0..self.metrics.len()).filter(|&k| empty[k].is_none()).collect();
+        let column = |&k: &usize| {
+            let scores: Vec<(String, &[Option<f64>])> = self
+                .methods
+                .iter()
+                .zip(&rows)
+                .map(|(method, row)| (method.clone(), row.scores[k].as_slice()))
+                .collect();
+            let HeadingColumn { name, direction, comparable } = &self.metrics[k];
+            let lead = Lead::of(*direction, *comparable, &scores);
+            MetricColumn { name: name.clone(), direction: *direction, lead }
+        };
+        let metrics = kept.iter().map(column).collect();
+        let methods = self.methods.iter().zip(rows);
+        let rows = methods.map(|(method, row)| row.finish(method.clone(), self.examples, &kept)).collect();
+        MetricTable { examples: self.examples, metrics, rows, left_out }
+    }
+
+    /// A metric that is defined for no method is a mistake of whoever asked for it.
+    fn refuse_empty_columns(&self, rows: &[Collected]) -> Result<()> {
+        for (k, metric) in self.metrics.iter().enumerate() {
+            if let Some(reason) = nowhere(rows, k) {
+                return Err(Error::Metric {
+                    metric: metric.name.clone(),
+                    reason: format!("{reason}, and this holds for all {} methods", rows.len()),
+                    remedy: "leave the metric out, or give what it needs".into(),
+                });
+            }
+        }
+        Ok(())
     }
 }
 

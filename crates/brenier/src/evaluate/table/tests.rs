@@ -4,7 +4,7 @@ use ndarray::Array2;
 
 use super::*;
 use crate::attribute::{Settings, SmoothGrad};
-use crate::evaluate::MetricSettings;
+use crate::evaluate::{EvaluationShard, MetricSettings};
 use crate::problems::SineSum;
 use crate::{FieldFn, VelocityField};
 
@@ -157,4 +157,33 @@ fn what_cannot_be_measured_at_all_is_refused() {
     assert!(message.contains("mass-accuracy cannot be computed: there is no planted truth"), "{message}");
     assert_eq!(run(&truth, &[]), "the number of methods must be at least 1");
     assert_eq!(run(&[], &methods(&["ig"])), "the number of metrics must be at least 1");
+}
+
+#[test]
+fn shards_in_any_order_make_the_table_of_one_run() {
+    let world = World::new();
+    let (metrics, methods) =
+        (metrics(&["deletion-zero", "infidelity", "gps"]), methods(&["ig", "smoothgrad"]));
+    let evaluation = world.evaluation(&metrics, 1);
+    let whole = evaluation.run(&methods, &Store::nowhere(), &[], &mut go_on).unwrap().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let shard = |chunks: Range<usize>| {
+        let found = evaluation.run_shard(&methods, chunks, &Store::nowhere(), &[], &mut go_on);
+        found.unwrap().unwrap().save(folder.path()).unwrap();
+        EvaluationShard::load(folder.path()).unwrap().unwrap()
+    };
+    assert_eq!(evaluation.chunks(), 3);
+    for parts in [vec![2..3, 0..1, 1..2], vec![1..3, 0..2], vec![0..0, 0..3]] {
+        let shards = parts.into_iter().map(&shard).collect();
+        assert_eq!(EvaluationShard::merge(shards, folder.path()).unwrap(), whole);
+    }
+    let missing = EvaluationShard::merge(vec![shard(1..2)], folder.path()).unwrap_err().to_string();
+    assert!(missing.contains("0 to 7, 16 to 18"), "{missing}");
+    let other = world.evaluation(&metrics[..2], 1);
+    let other = other.run_shard(&methods, 0..1, &Store::nowhere(), &[], &mut go_on).unwrap().unwrap();
+    let told = EvaluationShard::merge(vec![shard(1..3), other], folder.path()).unwrap_err().to_string();
+    assert!(told.contains("the list of metrics"), "{told}");
+    let asked = evaluation.expect_shard(&shard(0..1), &methods[..1], &[], folder.path());
+    assert!(asked.unwrap_err().to_string().contains("the list of methods"));
+    assert!(EvaluationShard::merge(Vec::new(), folder.path()).is_err());
 }

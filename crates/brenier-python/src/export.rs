@@ -1,8 +1,8 @@
 //! An explanation as an ONNX file.
 
 use brenier::Rule;
-use brenier::attribute::SmoothGrad;
-use brenier::export::{Exported, ExportedTarget, export as write};
+use brenier::attribute::{Occlusion, SmoothGrad};
+use brenier::export::{Exported, ExportedSteps, ExportedTarget, export_with as write};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use serde::Deserialize;
@@ -22,6 +22,10 @@ struct Given {
     noise: Option<f64>,
     seed: u64,
     target: ExportedTarget,
+    steps_as: ExportedSteps,
+    layer: Option<String>,
+    window: Option<Vec<usize>>,
+    stride: Option<Vec<usize>>,
 }
 
 impl Given {
@@ -50,10 +54,18 @@ impl Given {
                     seed: self.seed,
                 }
             }
+            "grad-cam" => Exported::GradCam { layer: self.layer.clone() },
+            "occlusion" => {
+                let (window, stride) = (self.window.clone(), self.stride.clone());
+                Exported::Occlusion {
+                    config: Occlusion { window, stride, ..Occlusion::default() },
+                    reference: references.unwrap_or_else(|| ndarray::Array2::zeros((1, features))),
+                }
+            }
             other => {
                 return Err(format!(
                     "'{other}' cannot be exported: its work is not known before it sees an input\nhint: choose gradient, \
-                     gradient-input, guided-backprop, deconvnet, ig, expected-gradients or smoothgrad"
+                     gradient-input, guided-backprop, deconvnet, ig, expected-gradients, smoothgrad, grad-cam or occlusion"
                 ));
             }
         })
@@ -84,7 +96,7 @@ pub(crate) fn export<'py>(
         .exported(references.as_ref().map(owned), features)
         .map_err(|message| raise(py, "MethodError", &message))?;
     let bytes = py.detach(|| {
-        let file = write(predictor, &method, given.target, None)?;
+        let file = write(predictor, &method, given.target, given.steps_as, None)?;
         Ok::<_, brenier::Error>(file.to_bytes())
     });
     Ok(PyBytes::new(py, &bytes.or_raise(py)?))

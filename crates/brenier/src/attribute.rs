@@ -69,6 +69,7 @@ pub use explanation::{Certificate, Completeness, Explanation, PathCertificate, S
 pub use frames::{Frames, frames};
 pub use geodesic_ig::{GeodesicIg, GeodesicMetric};
 pub use grad_cam::GradCam;
+pub(crate) use grad_cam::enlarge;
 pub use gradient::Gradient;
 pub use gradient_input::GradientInput;
 pub use gradient_shap::GradientShap;

@@ -4,12 +4,16 @@
 //! x [N, ...]  ->  points [P N, ...]  ->  scores and gradients at all points  ->  scores, credit, residual, explained
 //! ```
 //!
-//! Every method whose work is fixed beforehand takes gradients at points that are linear in the input and sums them with
-//! weights that are linear in it too (`export/plan.rs`). So one graph does for all of them: it lays all points of a batch below each
-//! other, runs the gradient graph once, and adds up. The graph has ONNX's own operators only, and any runtime can run it
+//! Most methods whose work is fixed beforehand take gradients at points that are linear in the input and sums them with
+//! weights that are linear in it too (`export/plan.rs`). So one graph does for all of these: it lays all points of a batch below each
+//! other, runs the gradient graph once, and adds up. Occlusion and Grad-CAM have graphs of their own. Every graph has ONNX's own operators only, and any runtime can run it
 //! where the model runs. Sums are in float32 there, where `explain` has float64: credit differs in the sixth digit.
 
+mod grad_cam;
+mod looped;
+mod occlusion;
 mod plan;
+mod wanted;
 
 use std::collections::BTreeMap;
 
@@ -19,8 +23,10 @@ use onnx_grad::{
 };
 use serde::{Deserialize, Serialize};
 
+use self::occlusion::Places;
 pub use self::plan::Exported;
 use self::plan::Plan;
+use self::wanted::{Begun, Wanted};
 use crate::attribute::expect_relu;
 use crate::error::{Error, Remedy, Result};
 use crate::predictor::{OnnxPredictor, SCORES};
@@ -43,6 +49,17 @@ pub enum ExportedTarget {
     Input,
 }
 
+/// How steps along a path are taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ExportedSteps {
+    /// All at once, as one batch.
+    #[default]
+    Batch,
+    /// One after another, in an ONNX `Loop`: memory does not grow with their number.
+    Loop,
+}
+
 /// What an exported file says of itself.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ExportedFacts {
@@ -54,6 +71,9 @@ pub struct ExportedFacts {
     pub target: ExportedTarget,
     /// Gradients for each input.
     pub gradients: usize,
+    /// Scores for each input, where no gradients are taken.
+    #[serde(default)]
+    pub scores: usize,
     /// The fingerprint of the model's file, where it was read from one.
     pub model: Option<String>,
     /// The version of this program.
@@ -73,10 +93,12 @@ impl ExportedFacts {
             ExportedTarget::Fixed(class) => format!("score {class}"),
             ExportedTarget::Input => "the score that the input 'target' names".to_string(),
         };
-        format!(
-            "an explanation of {target} by {} ({}), {} gradients for each input",
-            self.method, self.settings, self.gradients
-        )
+        let work = match (self.gradients, self.scores) {
+            (0, scores) => format!("{scores} scores"),
+            (1, _) => "1 gradient".to_string(),
+            (gradients, _) => format!("{gradients} gradients"),
+        };
+        format!("an explanation of {target} by {} ({}), {work} for each input", self.method, self.settings)
     }
 }
 
@@ -95,9 +117,23 @@ pub fn export(
     target: ExportedTarget,
     fingerprint: Option<String>,
 ) -> Result<Model> {
+    export_with(predictor, method, target, ExportedSteps::Batch, fingerprint)
+}
+
+/// The same, with steps taken as is asked.
+///
+/// # Errors
+/// As for [`export`], and a loop for a method without several steps.
+pub fn export_with(
+    predictor: &OnnxPredictor,
+    method: &Exported,
+    target: ExportedTarget,
+    steps: ExportedSteps,
+    fingerprint: Option<String>,
+) -> Result<Model> {
     let prepared = predictor.model();
     let shape = predictor.shape();
-    let plan = Plan::new(method, shape.iter().product())?;
+    let wanted = Wanted { target, outputs: predictor.outputs() };
     if let (ExportedTarget::Fixed(class), outputs) = (target, predictor.outputs())
         && class >= outputs
     {
@@ -106,14 +142,52 @@ pub fn export(
     if matches!(method, Exported::GuidedBackprop | Exported::Deconvnet) {
         expect_relu(predictor)?;
     }
-    let gradient = inside(prepared, method.rules())?;
-    let graph =
-        Explainer { plan: &plan, shape, outputs: predictor.outputs(), target }.graph(&gradient, prepared)?;
+    if steps == ExportedSteps::Loop && matches!(method, Exported::Occlusion { .. } | Exported::GradCam { .. })
+    {
+        return Err(Error::Setting {
+            name: "the way of taking steps",
+            value: "loop".to_string(),
+            needs: "it needs a method with several steps along a path",
+            hint: "leave it out".into(),
+        });
+    }
+    let (graph, gradients, scores) = match method {
+        Exported::Occlusion { config, reference } => {
+            let windows = config.places(shape)?;
+            let scores = windows.len() + 1;
+            (Places { windows, reference, shape }.graph(prepared, wanted)?, 0, scores)
+        }
+        Exported::GradCam { layer } => {
+            let &[channels, height, width] = shape else {
+                return Err(Error::Method {
+                    method: method.name().to_string(),
+                    reason: format!("inputs of shape {shape:?} are not images"),
+                    remedy: "use a method that needs no image, such as 'ig'".into(),
+                });
+            };
+            let layer = predictor.layer(layer.as_deref())?;
+            (grad_cam::graph(prepared, wanted, layer.layer(), [channels, height, width])?, 1, 0)
+        }
+        _ => {
+            let plan = Plan::new(method, shape.iter().product())?;
+            let gradient = inside(prepared, method.rules())?;
+            let explainer = Explainer { plan: &plan, shape, wanted };
+            let graph = match steps {
+                ExportedSteps::Batch => explainer.graph(&gradient, prepared)?,
+                ExportedSteps::Loop => explainer.looped(&gradient, prepared)?,
+            };
+            (graph, plan.points.len(), 0)
+        }
+    };
     let facts = ExportedFacts {
         method: method.name().to_string(),
-        settings: method.in_words(),
+        settings: match steps {
+            ExportedSteps::Batch => method.in_words(),
+            ExportedSteps::Loop => format!("{}, one step after another", method.in_words()),
+        },
         target,
-        gradients: plan.points.len(),
+        gradients,
+        scores,
         model: fingerprint,
         version: env!("CARGO_PKG_VERSION").to_string(),
     };
@@ -126,17 +200,33 @@ pub fn export(
 
 /// The gradient graph of a model, all of its names set apart from those of the explainer.
 fn inside(model: &Model, rules: BackwardRules) -> Result<Graph> {
+    expect_open(model)?;
+    let options = GradOptions { rules, ..GradOptions::default() };
+    set_apart(grad_with(&model.graph, &[SCORES], &[&model.graph.inputs[0].name], options)?)
+}
+
+/// The model itself, set apart in the same way.
+fn forward(model: &Model) -> Result<Graph> {
+    expect_open(model)?;
+    set_apart(model.graph.clone())
+}
+
+/// Refuses a model that takes one number of rows only.
+fn expect_open(model: &Model) -> Result<()> {
     let input = &model.graph.inputs[0];
-    if let Some(rows) = input.shape.as_ref().and_then(|shape| shape.first()).and_then(Dim::known) {
-        return Err(Error::Predictor {
+    match input.shape.as_ref().and_then(|shape| shape.first()).and_then(Dim::known) {
+        Some(rows) => Err(Error::Predictor {
             reason: format!(
                 "the model takes {rows} rows at a time, and an exported explanation lays many below each other"
             ),
             remedy: "export the model with an open batch axis".into(),
-        });
+        }),
+        None => Ok(()),
     }
-    let options = GradOptions { rules, ..GradOptions::default() };
-    let mut graph = grad_with(&model.graph, &[SCORES], &[&input.name], options)?;
+}
+
+/// A graph with other names for all of its values.
+fn set_apart(mut graph: Graph) -> Result<Graph> {
     let has_body = |node: &Node| node.attributes.values().any(|value| matches!(value, Attribute::Graph(_)));
     if graph.nodes.iter().any(has_body) {
         return Err(Error::Predictor {
@@ -144,16 +234,16 @@ fn inside(model: &Model, rules: BackwardRules) -> Result<Graph> {
             remedy: Remedy::ExplainInPlace,
         });
     }
-    let set_apart = |name: &mut String| {
+    let rename = |name: &mut String| {
         if !name.is_empty() {
             name.insert_str(0, INSIDE);
         }
     };
     for node in &mut graph.nodes {
-        node.inputs.iter_mut().chain(&mut node.outputs).chain([&mut node.name]).for_each(set_apart);
+        node.inputs.iter_mut().chain(&mut node.outputs).chain([&mut node.name]).for_each(rename);
     }
     for value in graph.inputs.iter_mut().chain(&mut graph.outputs) {
-        set_apart(&mut value.name);
+        rename(&mut value.name);
     }
     let weights = std::mem::take(&mut graph.initializers);
     graph.initializers = weights.into_iter().map(|(name, data)| (format!("{INSIDE}{name}"), data)).collect();
@@ -164,21 +254,13 @@ fn inside(model: &Model, rules: BackwardRules) -> Result<Graph> {
 struct Explainer<'a> {
     plan: &'a Plan,
     shape: &'a [usize],
-    outputs: usize,
-    target: ExportedTarget,
+    wanted: Wanted,
 }
 
 impl Explainer<'_> {
     fn graph(&self, gradient: &Graph, model: &Model) -> Result<Graph> {
         let input = &model.graph.inputs[0];
-        let batch = input.shape.as_ref().and_then(|shape| shape.first()).cloned().unwrap_or(Dim::symbol("N"));
-        let row: Vec<Dim> = self.shape.iter().map(|&n| n.into()).collect();
-        let mut b = Builder::new("explainer");
-        let x = b.input(&input.name, input.dtype, &[vec![batch.clone()], row].concat());
-        let asked = (self.target == ExportedTarget::Input).then(|| b.input("target", DType::I64, &[batch]));
-        for (name, data) in &gradient.initializers {
-            b.parameter(name, data.clone());
-        }
+        let Begun { builder: mut b, x, asked } = self.wanted.begin(model, gradient, self.shape);
         let each = b.unsqueeze(&x, &[0]);
         let references = self.references(&mut b, input.dtype);
         let points = self.points(&mut b, &each, references.as_ref());
@@ -187,12 +269,12 @@ impl Explainer<'_> {
         // The forward part first: the seed follows from the scores.
         let (forward, back) = split(gradient, &seed);
         forward.into_iter().for_each(|node| b.push(node.clone()));
-        let classes = self.outputs as i64;
+        let classes = self.wanted.outputs as i64;
         let scores = b.reshape(&format!("{INSIDE}{SCORES}"), &[self.plan.points.len() as i64, -1, classes]);
         let first = b.slice(&scores, 0, 0, 1, 1);
         let at_input = b.squeeze(&first, &[0]);
-        let explained = self.explained(&mut b, &at_input, asked);
-        let one_hot = self.one_hot(&mut b, &explained, input.dtype);
+        let explained = self.wanted.explained(&mut b, &at_input, asked);
+        let one_hot = self.wanted.one_hot(&mut b, &explained, input.dtype);
         let every = b.unsqueeze(&one_hot, &[0]);
         let every = b.expand_like(&every, &scores);
         let flat = b.reshape(&every, &[-1, classes]);
@@ -203,7 +285,7 @@ impl Explainer<'_> {
         b.output("scores", &at_input);
         b.output("credit", &credit);
         b.output("explained", &explained);
-        if let Some(residual) = self.residual(&mut b, &scores, &one_hot, &credit) {
+        if let Some(residual) = self.residual(&mut b, input.dtype, &scores, &one_hot, &credit) {
             b.output("residual", &residual);
         }
         let mut graph = b.finish()?;
@@ -267,35 +349,6 @@ impl Explainer<'_> {
         b.reshape(&sum.unwrap_or_else(|| each.clone()), &[vec![-1], row].concat())
     }
 
-    /// The class of each row, `[rows]`.
-    fn explained(&self, b: &mut Builder, scores: &Value, asked: Option<Value>) -> Value {
-        match (self.target, asked) {
-            (ExportedTarget::Input, Some(asked)) => asked,
-            (ExportedTarget::Fixed(class), _) => {
-                let highest = argmax(b, scores);
-                let zero = b.sub(&highest, &highest);
-                let class = b.constant(TensorData::ints(&[class as i64]));
-                b.add(&zero, &class)
-            }
-            _ => argmax(b, scores),
-        }
-    }
-
-    /// One where a class is explained, zero elsewhere, `[rows, classes]`.
-    fn one_hot(&self, b: &mut Builder, explained: &Value, dtype: DType) -> Value {
-        let classes: Vec<i64> = (0..self.outputs as i64).collect();
-        let classes = b.ints(&classes);
-        let column = b.unsqueeze(explained, &[1]);
-        let equal = b.op("Equal", &[&column, &classes]);
-        let one_hot = b.cast(&equal, dtype);
-        if self.target != ExportedTarget::Input {
-            return one_hot;
-        }
-        // A class that there is not makes a row of zeros, and of that no numbers: credit of zero would look like an answer.
-        let ones = b.reduce_sum(&one_hot, &[1], true);
-        b.div(&one_hot, &ones)
-    }
-
     /// The weighted sum of the gradients over all points.
     fn credit(&self, b: &mut Builder, each: &Value, gradients: &Value, references: Option<&Value>) -> Value {
         let dtype = b.fact(each).dtype.unwrap_or(DType::F32);
@@ -323,9 +376,15 @@ impl Explainer<'_> {
     }
 
     /// The sum of the credit minus the score's change from the mean of the references.
-    fn residual(&self, b: &mut Builder, scores: &Value, one_hot: &Value, credit: &Value) -> Option<Value> {
+    fn residual(
+        &self,
+        b: &mut Builder,
+        dtype: DType,
+        scores: &Value,
+        one_hot: &Value,
+        credit: &Value,
+    ) -> Option<Value> {
         let weights = self.plan.change.as_ref()?;
-        let dtype = b.fact(credit).dtype.unwrap_or(DType::F32);
         let weights = b.constant(TensorData::from_f64(dtype, &[weights.len(), 1, 1], weights));
         let weighted = b.mul(scores, &weights);
         let change = b.reduce_sum(&weighted, &[0], false);
@@ -335,16 +394,6 @@ impl Explainer<'_> {
         let sum = b.reduce_sum(&flat, &[1], false);
         Some(b.sub(&sum, &change))
     }
-}
-
-/// The first of the highest scores of each row.
-fn argmax(b: &mut Builder, scores: &Value) -> Value {
-    let attributes = [
-        ("axis", Attribute::Int(1)),
-        ("keepdims", Attribute::Int(0)),
-        ("select_last_index", Attribute::Int(0)),
-    ];
-    b.op_with("ArgMax", &[scores], &attributes)
 }
 
 /// The nodes that do not need the seed, and those that do, both in order.

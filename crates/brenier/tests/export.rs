@@ -6,9 +6,9 @@ mod common;
 use std::path::Path;
 use std::process::Command;
 
-use brenier::attribute::{Context, Method, Settings};
+use brenier::attribute::{Absence, Baseline, Context, Method, Occlusion, Settings};
 use brenier::engine::EngineConfig;
-use brenier::export::{Exported, ExportedFacts, ExportedTarget, export};
+use brenier::export::{Exported, ExportedFacts, ExportedSteps, ExportedTarget, export, export_with};
 use brenier::{OnnxPredictor, PredictorConfig, Rule, Score};
 use common::engines;
 use ndarray::{Array1, Array2, ArrayD, Axis};
@@ -171,6 +171,127 @@ fn one_row_or_seven_the_same() {
     }
 }
 
+/// Steps one after another add up to the same credit.
+#[test]
+fn a_loop_adds_up_to_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut files = Vec::new();
+    for name in ["vgg.script", "vit.dynamo", "mlp.dynamo"] {
+        let (predictor, rows) = load(name);
+        let one = rows.select(Axis(0), &[1]);
+        let three = Array2::from_shape_fn((3, rows.ncols()), |(i, j)| ((i + 2 * j) as f64).sin());
+        let smooth = Exported::SmoothGrad { samples: 7, noise: 0.2, seed: 3 };
+        for (k, method) in [ig(one), ig(three), smooth].iter().enumerate() {
+            let by = |steps| export_with(&predictor, method, ExportedTarget::Predicted, steps, None).unwrap();
+            let (batch, looped) = (by(ExportedSteps::Batch), by(ExportedSteps::Loop));
+            assert!(looped.graph.nodes.iter().any(|node| node.is("Loop")));
+            for (e, engine) in engines().into_iter().enumerate() {
+                // RTen computes gradients of convolutions inside a body otherwise than ONNX says, and is not let.
+                if e == 0 && name != "mlp.dynamo" {
+                    assert!(engine.load(&looped).is_err_and(|e| e.to_string().contains("inside the body")));
+                    continue;
+                }
+                let [a, b] =
+                    [&batch, &looped].map(|file| run(engine.as_ref(), file, &rows, predictor.shape()));
+                assert!(distance(&b.credit, &a.credit) < TOLERANCE, "{name} {k} {}", engine.name());
+                assert_eq!((a.explained, a.scores.dim()), (b.explained, b.scores.dim()));
+                assert_eq!(a.residual.is_some(), b.residual.is_some());
+            }
+            let file = folder.path().join(format!("{name}-{k}.onnx"));
+            looped.save(&file).unwrap();
+            let facts = ExportedFacts::of(&Model::load(&file).unwrap()).unwrap();
+            assert!(facts.in_words().contains("one step after another"));
+            files.push(file);
+        }
+        let refused = |method: &Exported| {
+            export_with(&predictor, method, ExportedTarget::Predicted, ExportedSteps::Loop, None)
+                .unwrap_err()
+                .to_string()
+        };
+        assert!(refused(&Exported::Gradient).contains("several steps"));
+        assert!(refused(&occlusion(rows.ncols())).contains("several steps"));
+    }
+    check(&files);
+}
+
+fn occlusion(features: usize) -> Exported {
+    Exported::Occlusion { config: Occlusion::default(), reference: Array2::zeros((1, features)) }
+}
+
+/// Occlusion, with windows of several kinds and something behind them, and Grad-CAM.
+#[test]
+fn occlusion_and_grad_cam_are_those_of_explain() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut files, mut complaints) = (Vec::new(), Vec::new());
+    for name in ["vgg.script", "resnet.dynamo", "vit.dynamo", "conv1d.script", "mlp.dynamo"] {
+        let (predictor, rows) = load(name);
+        let behind = Array2::from_shape_fn((1, rows.ncols()), |(_, j)| (0.3 * j as f64).sin());
+        let uneven = match predictor.shape().len() {
+            3 => Some((vec![1, 5, 3], vec![1, 4, 3])),
+            2 => Some((vec![3, 5], vec![2, 2])),
+            _ => None,
+        };
+        let mut methods = vec![occlusion(rows.ncols())];
+        if let Some((window, stride)) = uneven {
+            let config = Occlusion { window: Some(window), stride: Some(stride), ..Occlusion::default() };
+            methods.push(Exported::Occlusion { config, reference: behind.clone() });
+            let whole = Occlusion { window: Some(predictor.shape().to_vec()), ..Occlusion::default() };
+            methods.push(Exported::Occlusion { config: whole, reference: behind.clone() });
+        }
+        if predictor.shape().len() == 3 {
+            methods.push(Exported::GradCam { layer: None });
+        }
+        for (k, method) in methods.iter().enumerate() {
+            let (settings, baselines) = match method {
+                Exported::Occlusion { config, reference } => {
+                    let (window, stride) = (config.window.clone(), config.stride.clone());
+                    let given = Absence::Baseline(Baseline::Given);
+                    (
+                        Settings { window, stride, absence: Some(given), ..Settings::default() },
+                        Some(reference.view()),
+                    )
+                }
+                _ => (Settings::default(), None),
+            };
+            let wanted = Method::new(method.name(), &settings).unwrap();
+            let context = Context { model: Some(&predictor), baselines, ..Context::default() };
+            let file = export(&predictor, method, ExportedTarget::Predicted, None).unwrap();
+            for engine in engines() {
+                let found = run(engine.as_ref(), &file, &rows, predictor.shape());
+                assert!(found.residual.is_none());
+                let targets: Vec<usize> = found.explained.iter().map(|c| *c as usize).collect();
+                let truth = wanted.explain(&predictor, rows.view(), &targets, &context).unwrap();
+                let mut credit = Array2::zeros(rows.raw_dim());
+                for (mut row, explanation) in credit.rows_mut().into_iter().zip(&truth) {
+                    row.assign(&explanation.values);
+                }
+                let error = distance(&found.credit, &credit);
+                // Small differences of scores in float32: their rounding is that of the scores.
+                if error.is_nan() || error > 5.0 * TOLERANCE {
+                    complaints.push(format!("{name} {k} {} {}: {error:.1e}", method.name(), engine.name()));
+                }
+            }
+            let place = folder.path().join(format!("{name}-{k}.onnx"));
+            file.save(&place).unwrap();
+            files.push(place);
+        }
+    }
+    assert!(complaints.is_empty(), "{complaints:#?}");
+    check(&files);
+    let (mlp, rows) = load("mlp.dynamo");
+    let refused =
+        |method: &Exported| export(&mlp, method, ExportedTarget::Predicted, None).unwrap_err().to_string();
+    assert!(refused(&Exported::GradCam { layer: None }).contains("not images"));
+    let config = Occlusion { window: Some(vec![99]), ..Occlusion::default() };
+    let wide = Exported::Occlusion { config, reference: Array2::zeros((1, rows.ncols())) };
+    assert!(refused(&wide).contains("the window is [99]"));
+    let (vgg, _) = load("vgg.script");
+    let unknown = Exported::GradCam { layer: Some("nowhere".into()) };
+    assert!(
+        export(&vgg, &unknown, ExportedTarget::Predicted, None).unwrap_err().to_string().contains("nowhere")
+    );
+}
+
 /// A class by a second input; one that there is not gives no numbers, never zeros.
 #[test]
 fn a_class_that_there_is_not_has_no_credit() {
@@ -246,9 +367,14 @@ fn files_pass_the_checker_and_say_what_they_are() {
         assert!(facts.in_words().contains("the input 'target' names"));
         files.push(file);
     }
+    check(&files);
+}
+
+/// ONNX's own checker, with full inference of shapes.
+fn check(files: &[std::path::PathBuf]) {
     let check = "import sys, onnx\nfor p in sys.argv[1:]: onnx.checker.check_model(p, full_check=True)";
     let python = std::env::var("BRENIER_PYTHON").unwrap_or_else(|_| "python3".to_string());
-    let done = Command::new(python).arg("-c").arg(check).args(&files).output().unwrap();
+    let done = Command::new(python).arg("-c").arg(check).args(files).output().unwrap();
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
 }
 

@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
-use brenier::attribute::{Baseline, SmoothGrad};
+use brenier::attribute::{Baseline, Occlusion, SmoothGrad};
 use brenier::data::{Dataset, OpenOptions, Part};
-use brenier::export::{Exported, ExportedFacts, ExportedTarget, export};
+use brenier::export::{Exported, ExportedFacts, ExportedSteps, ExportedTarget, export_with};
 use brenier::{OnnxPredictor, Rule, Score, nearest_name};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use ndarray::{Array2, Axis};
 
 use crate::data_args::DataArgs;
@@ -16,8 +16,17 @@ use crate::output::{print_data, print_notices};
 use crate::request::{Loaded, ModelArgs, baseline, file_hash, fixed_rule, one_target, rows};
 
 /// The methods whose work does not depend on the input.
-const METHODS: [&str; 7] =
-    ["gradient", "gradient-input", "guided-backprop", "deconvnet", "ig", "expected-gradients", "smoothgrad"];
+const METHODS: [&str; 9] = [
+    "gradient",
+    "gradient-input",
+    "guided-backprop",
+    "deconvnet",
+    "ig",
+    "expected-gradients",
+    "smoothgrad",
+    "grad-cam",
+    "occlusion",
+];
 
 /// Background rows over which an expectation is taken, where not given.
 const ROWS: usize = 10;
@@ -28,14 +37,17 @@ const ROWS: usize = 10;
   brenier export -m model.onnx --method ig --steps 50 -o explainer.onnx
   brenier export -m model.onnx --method expected-gradients --background train.npy --samples 10 --steps 8 -o explainer.onnx
   brenier export -m model.onnx --method gradient-input --target input -o explainer.onnx
+  brenier export -m model.onnx --method ig --steps 200 --steps-as loop -o explainer.onnx
+  brenier export -m model.onnx --method occlusion --window 3,4,4 -o explainer.onnx
 
 The file has the model's own input and the outputs scores, credit, explained (the class), and for ig and
 expected-gradients residual. It has no operators but ONNX's own. All steps of a batch run at once: give it few rows at a
-time, or fewer steps, where memory is short.")]
+time, or take --steps-as loop, where memory is short.")]
 pub(crate) struct Export {
     #[command(flatten)]
     model: ModelArgs,
-    /// The method: gradient, gradient-input, guided-backprop, deconvnet, ig, expected-gradients or smoothgrad
+    /// The method: gradient, gradient-input, guided-backprop, deconvnet, ig, expected-gradients, smoothgrad, grad-cam or
+    /// occlusion
     #[arg(long, default_value = "ig", value_name = "NAME")]
     method: String,
     /// The file to write
@@ -44,7 +56,7 @@ pub(crate) struct Export {
     /// What to explain: 'predicted', a class by number or name, or 'input': the file then takes a second input, 'target'
     #[arg(long, default_value = "predicted", allow_negative_numbers = true)]
     target: String,
-    /// Where the path of ig starts
+    /// Where the path of ig starts, and what stands behind the window of occlusion
     #[arg(long, value_name = "zero|mean|FILE")]
     baseline: Option<String>,
     /// Data of the kind the model was trained on, for expected-gradients and for the baseline 'mean'
@@ -62,6 +74,18 @@ pub(crate) struct Export {
     /// Steps (or nodes) of the rule; default: 50
     #[arg(long, value_name = "K")]
     steps: Option<usize>,
+    /// How the steps of ig, expected-gradients and smoothgrad are taken
+    #[arg(long, value_enum, value_name = "WAY")]
+    steps_as: Option<StepsAs>,
+    /// The layer of grad-cam, by the name of its node or value; the last convolution where not given
+    #[arg(long, value_name = "NAME")]
+    layer: Option<String>,
+    /// The window of occlusion along every axis of an input, such as 3,8,8
+    #[arg(long, value_name = "SIZES", value_delimiter = ',')]
+    window: Option<Vec<usize>>,
+    /// Steps of the window; half of it where not given
+    #[arg(long, value_name = "SIZES", value_delimiter = ',')]
+    stride: Option<Vec<usize>>,
     /// Seed of what is drawn
     #[arg(long, value_name = "SEED", default_value_t = 0)]
     seed: u64,
@@ -69,6 +93,15 @@ pub(crate) struct Export {
     data_args: DataArgs,
     #[command(flatten)]
     engine: EngineArgs,
+}
+
+/// How steps are taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum StepsAs {
+    /// All at once, as one batch: the default
+    Batch,
+    /// One after another, in a Loop: memory does not grow with their number
+    Loop,
 }
 
 pub(crate) fn run(args: &Export) -> Result<()> {
@@ -83,7 +116,11 @@ pub(crate) fn run(args: &Export) -> Result<()> {
     print_notices(model.notices());
     let method = args.exported(model)?;
     let target = args.target(&loaded)?;
-    let file = export(model, &method, target, Some(file_hash(&args.model.model)?))?;
+    let steps = match args.steps_as {
+        Some(StepsAs::Loop) => ExportedSteps::Loop,
+        _ => ExportedSteps::Batch,
+    };
+    let file = export_with(model, &method, target, steps, Some(file_hash(&args.model.model)?))?;
     file.save(&args.output)?;
     let facts = ExportedFacts::of(&file).map(|facts| facts.in_words()).unwrap_or_default();
     print_data(&format!("{}: {facts}\n", args.output.display()))
@@ -103,7 +140,7 @@ impl Export {
         }
         let path = matches!(name, "ig" | "expected-gradients");
         let given = [
-            ("--baseline", self.baseline.is_some(), name == "ig"),
+            ("--baseline", self.baseline.is_some(), matches!(name, "ig" | "occlusion")),
             (
                 "--background",
                 self.background.is_some(),
@@ -113,6 +150,10 @@ impl Export {
             ("--noise", self.noise.is_some(), name == "smoothgrad"),
             ("--rule", self.rule.is_some(), path),
             ("--steps", self.steps.is_some(), path),
+            ("--steps-as", self.steps_as.is_some(), path || name == "smoothgrad"),
+            ("--layer", self.layer.is_some(), name == "grad-cam"),
+            ("--window", self.window.is_some(), name == "occlusion"),
+            ("--stride", self.stride.is_some(), name == "occlusion"),
         ];
         for (option, given, used) in given {
             if given && !used {
@@ -136,6 +177,12 @@ impl Export {
                     noise: self.noise.unwrap_or(usual.noise),
                     seed: self.seed,
                 }
+            }
+            "grad-cam" => Exported::GradCam { layer: self.layer.clone() },
+            "occlusion" => {
+                let (window, stride) = (self.window.clone(), self.stride.clone());
+                let config = Occlusion { window, stride, ..Occlusion::default() };
+                Exported::Occlusion { config, reference: self.references(model)? }
             }
             _ => Exported::IntegratedGradients { rule: self.rule()?, references: self.references(model)? },
         })
@@ -167,8 +214,9 @@ impl Export {
                 let found = rows(Path::new(name), model.values_only())?;
                 if found.nrows() != 1 {
                     bail!(
-                        "{name} holds {} references\nhint: an exported ig has one; expected-gradients takes several",
-                        found.nrows()
+                        "{name} holds {} references\nhint: an exported {} has one; expected-gradients takes several",
+                        found.nrows(),
+                        self.method
                     );
                 }
                 Ok(found)

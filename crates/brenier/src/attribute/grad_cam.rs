@@ -89,7 +89,7 @@ fn class_map(activations: ArrayView3<f64>, gradients: ArrayView3<f64>) -> Array2
 }
 
 /// Bilinear interpolation between pixel centres; beyond the outermost centres the edge is repeated.
-fn enlarge(map: ArrayView2<f64>, height: usize, width: usize) -> Array2<f64> {
+pub(crate) fn enlarge(map: ArrayView2<f64>, height: usize, width: usize) -> Array2<f64> {
     let (rows, columns) = map.dim();
     let place = |i: usize, from: usize, to: usize| {
         let x = ((i as f64 + 0.5) * from as f64 / to as f64 - 0.5).clamp(0.0, (from - 1) as f64);

@@ -9,6 +9,8 @@
 //! windows overlap, a feature's credit is the mean of theirs. Credit does not sum to the score's change, and
 //! does not claim to.
 
+use std::ops::Range;
+
 use ndarray::{Array1, ArrayView2};
 use serde::{Deserialize, Serialize};
 
@@ -62,6 +64,17 @@ impl Occlusion {
         let windows = Windows::new(self, score.shape())?;
         let question = Question { score, inputs, targets, context };
         question.answer(Self::NAME, self.absence, 0, self.micro_batch, |case| find(&windows, case))
+    }
+}
+
+impl Occlusion {
+    /// What every place of the window hides along every axis of inputs of this shape.
+    ///
+    /// # Errors
+    /// A window or a stride that does not fit.
+    pub(crate) fn places(&self, shape: &[usize]) -> Result<Vec<Vec<Range<usize>>>> {
+        let windows = Windows::new(self, shape)?;
+        Ok((0..windows.count()).map(|number| windows.along(number)).collect())
     }
 }
 
@@ -136,14 +149,22 @@ impl Windows {
         self.places.iter().product()
     }
 
-    /// The features that a window hides.
-    fn features(&self, mut number: usize) -> Vec<usize> {
-        let mut features = vec![0];
-        let mut spacing = 1;
+    /// What a window hides along every axis.
+    fn along(&self, mut number: usize) -> Vec<Range<usize>> {
+        let mut along = vec![0..0; self.shape.len()];
         for axis in (0..self.shape.len()).rev() {
             let start = number % self.places[axis] * self.stride[axis];
             number /= self.places[axis];
-            let along = start..(start + self.window[axis]).min(self.shape[axis]);
+            along[axis] = start..(start + self.window[axis]).min(self.shape[axis]);
+        }
+        along
+    }
+
+    /// The features that a window hides.
+    fn features(&self, number: usize) -> Vec<usize> {
+        let mut features = vec![0];
+        let mut spacing = 1;
+        for (axis, along) in self.along(number).into_iter().enumerate().rev() {
             features = along.flat_map(|i| features.iter().map(move |f| f + i * spacing)).collect();
             spacing *= self.shape[axis];
         }

@@ -14,7 +14,7 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 
-use crate::attribute::Rule;
+use crate::attribute::{GradCam, Occlusion, Rule};
 use crate::error::{Error, Result, expect_shape};
 
 /// A method whose work is known before it sees an input.
@@ -45,6 +45,18 @@ pub enum Exported {
         /// Seed of the noise.
         seed: u64,
     },
+    /// Occlusion by a sliding window.
+    Occlusion {
+        /// The window and its steps.
+        config: Occlusion,
+        /// What stands in for what the window hides, `[1, features]`.
+        reference: Array2<f64>,
+    },
+    /// Grad-CAM on a layer, the last convolution where none is named.
+    GradCam {
+        /// The layer, by the name of its node or of its value.
+        layer: Option<String>,
+    },
 }
 
 impl Exported {
@@ -60,6 +72,8 @@ impl Exported {
             }
             Exported::IntegratedGradients { .. } => "ig",
             Exported::SmoothGrad { .. } => "smoothgrad",
+            Exported::Occlusion { .. } => Occlusion::NAME,
+            Exported::GradCam { .. } => GradCam::NAME,
         }
     }
 
@@ -74,6 +88,23 @@ impl Exported {
             Exported::SmoothGrad { samples, noise, seed } => {
                 format!("{samples} noisy copies, noise {noise} of the range, seed {seed}")
             }
+            Exported::Occlusion { config, reference } => {
+                let sizes = |sizes: &Option<Vec<usize>>, usual: &str| match sizes {
+                    Some(sizes) => sizes.iter().map(usize::to_string).collect::<Vec<_>>().join("x"),
+                    None => usual.to_string(),
+                };
+                let zero = reference.iter().all(|value| *value == 0.0);
+                format!(
+                    "window {}, stride {}, {} behind it",
+                    sizes(&config.window, "as usual"),
+                    sizes(&config.stride, "as usual"),
+                    if zero { "zero" } else { "a reference" }
+                )
+            }
+            Exported::GradCam { layer } => match layer {
+                Some(layer) => format!("at layer {layer}"),
+                None => "at the last convolution".to_string(),
+            },
             _ => "at the input".to_string(),
         }
     }
@@ -142,6 +173,8 @@ impl Plan {
                 let points = std::iter::once(at_input).chain(vec![copy; *samples]).collect();
                 Ok(Plan { points, noise: Some(draws), ..alone(at_input) })
             }
+            // These have graphs of their own.
+            Exported::Occlusion { .. } | Exported::GradCam { .. } => Ok(alone(at_input)),
         }
     }
 }

@@ -193,8 +193,7 @@ impl Report {
             let first = all[0];
             let scales = maps.iter().map(ShownMap::scale).zip(shared);
             let pairs = shown.iter().zip(scales);
-            let mut methods =
-                pairs.map(|(e, scales)| page_method(e, scales)).collect::<Result<Vec<_>>>()?;
+            let mut methods = pairs.map(|(e, scales)| page_method(e, scales)).collect::<Result<Vec<_>>>()?;
             for (method, (whole, _)) in methods.iter_mut().zip(&example.explanations) {
                 if let (Some(by), Some(_), Some(reference)) =
                     (&by_column, &method.reference, &whole.reference)

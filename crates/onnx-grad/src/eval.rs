@@ -33,6 +33,8 @@ mod quantize;
 mod recurrent;
 mod reduce;
 mod resize;
+mod sample;
+mod signal;
 mod source;
 #[cfg(test)]
 mod tests;
@@ -195,6 +197,10 @@ pub(crate) fn evaluate_within(node: &Node, inputs: &[Option<&Array>], limits: Li
         "GatherND" => one(index::gather_nd(&call)),
         "ScatterElements" => one(index::scatter_elements(&call)),
         "ScatterND" => one(index::scatter_nd(&call)),
+        "GridSample" => one(sample::grid_sample(&call)),
+        "Col2Im" => one(sample::col2im(&call)),
+        "DFT" => one(signal::dft(&call)),
+        "STFT" => one(signal::stft(&call)),
         "OneHot" => one(index::one_hot(&call)),
         "TopK" => index::top_k(&call),
         "NonZero" => one(index::non_zero(&call)),

@@ -360,6 +360,23 @@ impl Graph {
         free
     }
 
+    /// Whether a value is computed from an input of the graph.
+    pub(crate) fn depends_on_inputs(&self, value: &str) -> bool {
+        let producers = self.producers();
+        let (mut seen, mut next) = (BTreeSet::new(), vec![value]);
+        while let Some(name) = next.pop() {
+            if self.input(name).is_some() {
+                return true;
+            }
+            if let Some(&place) = producers.get(name).filter(|_| seen.insert(name)) {
+                let node = &self.nodes[place];
+                next.extend(node.given_inputs());
+                next.extend(node.bodies().flat_map(Graph::free_names));
+            }
+        }
+        false
+    }
+
     /// Removes nodes and constants that no output needs.
     pub fn prune(&mut self) {
         let mut needed: BTreeSet<String> = self.outputs.iter().map(|v| v.name.clone()).collect();

@@ -5,8 +5,8 @@
 //! 1. batch normalisations are folded into the convolution or matrix product before them
 //!    ([`batch_norm`]);
 //! 2. one walk over the nodes removes what does nothing at inference (`Dropout`, `Identity`, a `Reshape` to
-//!    the same shape), turns what is constant into constants, opens an `If` whose condition is known, and
-//!    works out automatic padding ([`windows`]), and
+//!    the same shape), turns what is constant into constants, opens an `If` whose condition is known and
+//!    a `Loop` or `Scan` whose count is ([`unroll`]), works out automatic padding ([`windows`]), and
 //!    spells out operators that have no rule of their own or that not every engine has ([`spell`]), and those of
 //!    classical machine learning ([`classical`]);
 //! 3. what no output needs any more is dropped.
@@ -16,8 +16,12 @@
 mod attention;
 mod batch_norm;
 pub(crate) mod classical;
+mod patches;
 pub(crate) mod recurrent;
+pub(crate) mod sample;
+mod signal;
 pub(crate) mod spell;
+mod unroll;
 mod windows;
 
 use std::collections::BTreeMap;
@@ -53,6 +57,8 @@ struct Pass<'a> {
     graph: &'a Graph,
     /// What a value of the old graph is called in the new one, where that differs.
     renamed: BTreeMap<String, String>,
+    /// Nodes of bodies that were written out, again for every turn.
+    written: usize,
 }
 
 impl<'a> Pass<'a> {
@@ -65,7 +71,7 @@ impl<'a> Pass<'a> {
         for name in keep.iter().filter(|name| graph.initializers.contains_key(**name)) {
             builder.forget_constant(name);
         }
-        Ok(Pass { builder, graph, renamed: BTreeMap::new() })
+        Ok(Pass { builder, graph, renamed: BTreeMap::new(), written: 0 })
     }
 
     fn node(&mut self, node: &Node) -> Result<()> {
@@ -141,42 +147,6 @@ impl<'a> Pass<'a> {
             self.rename(&output, &input);
         }
         nothing
-    }
-
-    /// An `If` whose condition is known becomes the branch it takes.
-    fn opened(&mut self, node: &Node) -> Result<bool> {
-        if !node.is("If") {
-            return Ok(false);
-        }
-        let condition = node.input(0).and_then(|c| self.builder.fact(c).constant.clone());
-        let Some(condition) = condition.and_then(|t| t.to_f64().first().copied()) else {
-            return Ok(false);
-        };
-        let branch = if condition != 0.0 { "then_branch" } else { "else_branch" };
-        let Some(Attribute::Graph(body)) = node.attributes.get(branch) else { return Ok(false) };
-        let prefix = self.builder.fresh("If");
-        let inner = |name: &str| format!("{prefix}/{name}");
-        for (name, data) in &body.initializers {
-            let value = self.builder.parameter(&inner(name), data.clone());
-            self.rename(name, &value);
-        }
-        for nested in &body.nodes {
-            let mut nested = nested.clone();
-            let outputs: Vec<String> = nested.outputs.clone();
-            for output in nested.outputs.iter_mut().filter(|o| !o.is_empty()) {
-                *output = inner(output);
-            }
-            self.node(&nested)?;
-            for output in outputs.iter().filter(|o| !o.is_empty()) {
-                let value = self.renamed.get(&inner(output)).cloned().unwrap_or(inner(output));
-                self.rename(output, &value);
-            }
-        }
-        for (outer, result) in node.outputs.iter().zip(&body.outputs) {
-            let value = self.renamed.get(&result.name).cloned().unwrap_or(result.name.clone());
-            self.rename(outer, &value);
-        }
-        Ok(true)
     }
 
     /// A node of constants is a constant.

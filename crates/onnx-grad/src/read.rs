@@ -127,6 +127,15 @@ fn decode(bytes: Bytes, reader: &Reader) -> Result<Model> {
         .collect::<Result<Vec<_>>>()?;
     upgrade::upgrade(&mut model)?;
     functions::inline(&mut model.graph, &functions)?;
+    // Maps are opened where the graph has them; inside a function nobody would see what they become.
+    if let Some(node) = model.graph.nodes.iter().find(|node| node.is_classical("ZipMap")) {
+        return Err(Error::Invalid {
+            reason: format!(
+                "node {} is inside a function; export the model with 'zipmap': False",
+                node.label()
+            ),
+        });
+    }
     crate::half_weights::widen(&mut model.graph);
     model.graph.sort()?;
     model.graph.validate()?;

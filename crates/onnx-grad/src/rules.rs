@@ -24,6 +24,7 @@ mod reduce;
 use crate::error::Error;
 use crate::graph::Node;
 use crate::lower::recurrent::MAX_STEPS;
+use crate::lower::sample;
 use crate::recurrent::{Layer, Recurrence};
 use crate::step::{Backward, Gradients, Step};
 
@@ -202,7 +203,17 @@ pub(crate) fn unknown(node: &Node) -> Error {
     } else if !node.is_standard() {
         format!("domain '{}' is not ONNX's own; export the model without custom operators", node.domain)
     } else if matches!(node.op.as_str(), "Loop" | "Scan" | "If") {
-        "control flow that depends on the input has no rule; export the model with fixed sizes".to_string()
+        match node.op.as_str() {
+            "If" => "its condition depends on the input; export the model for the branch that is meant, or explain it by a method \
+                     without gradients",
+            _ => "how often it turns is not known before it runs; export the model with fixed sizes",
+        }
+        .to_string()
+    } else if node.is("GridSample") && !sample::covered(node) {
+        "of its modes, linear and nearest with the padding zeros or border have one".to_string()
+    } else if ["GridSample", "Col2Im", "DFT", "STFT"].iter().any(|op| node.is(op)) {
+        "its sizes, windows and axes must be known before it runs; export the model with fixed sizes"
+            .to_string()
     } else if Layer::of(node).is_some() {
         // With a length that is known it would have been spelled out.
         Recurrence::of(node).err().unwrap_or_else(|| {

@@ -162,3 +162,43 @@ fn many_batch_normalisations() {
     graph.initializers.insert("zero".to_string(), TensorData::ints(&[0]));
     assert_eq!(quick(graph), Reached::Differentiated);
 }
+
+/// Loops in loops, each of a thousand turns, whose numbers are constants or come from the input.
+#[test]
+fn loops_in_loops() {
+    let scalar = |name: &str, dtype| ValueInfo { name: name.to_string(), dtype, shape: Some(Vec::new()) };
+    let nested = |depth: usize| {
+        let mut inner: Option<Graph> = None;
+        for level in 0..depth {
+            let (state, next) = (format!("s{level}"), format!("n{level}"));
+            let node = match inner.take() {
+                None => Node::new("Tanh", &[&state], &[&next]),
+                Some(body) => Node::new("Loop", &["trips", "going", &state], &[&next])
+                    .with("body", Attribute::Graph(Box::new(body))),
+            };
+            let (turn, goes, still) = (format!("t{level}"), format!("g{level}"), format!("still{level}"));
+            inner = Some(Graph {
+                inputs: vec![
+                    scalar(&turn, DType::I64),
+                    scalar(&goes, DType::Bool),
+                    scalar(&state, DType::F32),
+                ],
+                outputs: vec![scalar(&still, DType::Bool), scalar(&next, DType::F32)],
+                nodes: vec![Node::new("Identity", &[&goes], &[&still]), node],
+                ..Graph::default()
+            });
+        }
+        inner.unwrap_or_default()
+    };
+    for constant in [false, true] {
+        let body = Attribute::Graph(Box::new(nested(4)));
+        let mut graph = graph(vec![Node::new("Loop", &["trips", "going", "x"], &["y"]).with("body", body)]);
+        graph.initializers.insert("trips".to_string(), TensorData::from_f64(DType::I64, &[], &[1000.0]));
+        graph.initializers.insert("going".to_string(), TensorData::from_f64(DType::Bool, &[], &[1.0]));
+        if constant {
+            graph.inputs.clear();
+            graph.initializers.insert("x".to_string(), TensorData::from_f64(DType::F32, &[], &[0.5]));
+        }
+        quick(graph);
+    }
+}

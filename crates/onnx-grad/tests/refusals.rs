@@ -127,7 +127,7 @@ refused!(
     "loop",
     Error::NotDifferentiable { .. },
     "'repeat' (Loop)",
-    "control flow",
+    "how often it turns",
     "fixed sizes"
 );
 refused!(
@@ -156,11 +156,11 @@ fn evaluation_refuses_in_one_sentence_too() {
     let x = || BTreeMap::from([("x".to_string(), Array::new(DType::F32, &[1, 4], vec![1.0; 4]))]);
     let graph = |name| Model::load(broken(name)).unwrap().graph;
     assert_eq!(evaluate(&graph("argmax_path"), &x()).unwrap()[0].shape(), [1, 1]);
-    for (name, part) in [("loop", "'repeat' (Loop)"), ("unknown_op", "(com.example::Wobble)")] {
-        let error = evaluate(&graph(name), &x()).unwrap_err();
-        assert!(matches!(error, Error::NotEvaluable { .. }), "{error:?}");
-        assert!(error.to_string().contains(part) && error.to_string().contains("; "), "{error}");
-    }
+    assert_eq!(evaluate(&graph("loop"), &x()).unwrap()[0].shape(), [1, 4]);
+    let error = evaluate(&graph("unknown_op"), &x()).unwrap_err();
+    assert!(matches!(error, Error::NotEvaluable { .. }), "{error:?}");
+    let part = "(com.example::Wobble)";
+    assert!(error.to_string().contains(part) && error.to_string().contains("; "), "{error}");
     let error = evaluate(&graph("wrong_shape"), &x()).unwrap_err();
     assert!(matches!(&error, Error::Node { node, .. } if node.contains("project")), "{error:?}");
     let error = evaluate(&graph("argmax_path"), &BTreeMap::new()).unwrap_err();

@@ -5,7 +5,7 @@
 //! what it needs to know is not known, or another output is used).
 
 use super::batch_norm::affine;
-use super::{attention, recurrent};
+use super::{attention, patches, recurrent, sample, signal};
 use crate::build::{Builder, Value};
 use crate::error::{Error, Result};
 use crate::graph::{Attribute, Node};
@@ -35,6 +35,10 @@ pub(crate) const REGISTRY: &[(&str, &str, Spell)] = &[
     ("DepthToSpace", "layout", depth_to_space),
     ("SpaceToDepth", "layout", space_to_depth),
     ("Attention", "attention", attention::spell),
+    ("GridSample", "index", sample::grid_sample),
+    ("Col2Im", "layout", patches::col2im),
+    ("DFT", "signal", signal::dft),
+    ("STFT", "signal", signal::stft),
 ];
 
 pub(super) type SpellMany = fn(&mut Builder, &Node) -> Result<Option<Vec<Value>>>;
@@ -107,13 +111,16 @@ fn per_channel(b: &mut Builder, values: &str, rank: usize) -> Value {
 
 /// `gain (x - mean) / sqrt(variance + epsilon) + bias`, with the stored mean and variance.
 fn batch_norm(b: &mut Builder, node: &Node) -> Result<Option<Value>> {
-    if node.int("training_mode", 0) != 0 {
-        return Err(Error::NotDifferentiable {
-            node: node.label(),
-            reason: "it is in training mode; call model.eval() before the export".to_string(),
-        });
-    }
     let x = input(node, 0)?;
+    if node.int("training_mode", 0) != 0 {
+        if b.graph().depends_on_inputs(x) {
+            return Err(Error::NotDifferentiable {
+                node: node.label(),
+                reason: "it is in training mode; call model.eval() before the export".to_string(),
+            });
+        }
+        return standardised(b, node, x);
+    }
     let Some(rank) = b.fact(x).rank() else { return Ok(None) };
     if let Some((scale, shift)) = affine(node, |name| b.fact(name).constant.as_ref()) {
         let dtype = b.fact(x).dtype.unwrap_or(DType::F32);
@@ -130,6 +137,23 @@ fn batch_norm(b: &mut Builder, node: &Node) -> Result<Option<Value>> {
     let [mean, bias, scale] = [input(node, 3)?, input(node, 2)?, &scale].map(|v| per_channel(b, v, rank));
     let centred = b.sub(x, &mean);
     let scaled = b.mul(&centred, &scale);
+    Ok(Some(b.add(&scaled, &bias)))
+}
+
+/// Weights that are normalised by their own mean and variance: a batch normalisation in training mode that sees no input of
+/// the model, as in nets without normalised activations (NFNet).
+fn standardised(b: &mut Builder, node: &Node, x: &str) -> Result<Option<Value>> {
+    let Some(rank) = b.fact(x).rank().filter(|rank| *rank > 1) else { return Ok(None) };
+    let axes: Vec<i64> = (0..rank as i64).filter(|axis| *axis != 1).collect();
+    let mean = b.reduce_mean(x, &axes, true);
+    let centred = b.sub(x, &mean);
+    let square = b.mul(&centred, &centred);
+    let variance = b.reduce_mean(&square, &axes, true);
+    let variance = b.shift(&variance, f64::from(node.float("epsilon", 1e-5)));
+    let deviation = b.op("Sqrt", &[&variance]);
+    let normal = b.div(&centred, &deviation);
+    let [scale, bias] = [input(node, 1)?, input(node, 2)?].map(|value| per_channel(b, value, rank));
+    let scaled = b.mul(&normal, &scale);
     Ok(Some(b.add(&scaled, &bias)))
 }
 

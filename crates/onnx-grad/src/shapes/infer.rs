@@ -8,6 +8,13 @@ use crate::error::{Error, Result};
 use crate::graph::{Attribute, Dim, Node};
 use crate::tensor::{DType, TensorData};
 
+/// The shape of the image that patches are laid over.
+fn image_shape(batch: Dim, rows: Option<i64>, image: &[i64], block: &[i64]) -> Vec<Dim> {
+    let patch: i64 = block.iter().product();
+    let channels = rows.filter(|_| patch > 0).map_or(Dim::Unknown, |rows| Dim::Known(rows / patch));
+    [batch, channels].into_iter().chain(image.iter().map(|&n| Dim::Known(n))).collect()
+}
+
 /// `axis` counted from the front, where it is an axis of a tensor of this rank.
 pub(crate) fn normalise_axis(axis: i64, rank: usize) -> Option<usize> {
     let shifted = if axis < 0 { axis.checked_add(rank as i64)? } else { axis };
@@ -96,6 +103,22 @@ pub(super) fn infer(node: &Node, inputs: &[&Fact]) -> Result<Vec<Fact>> {
             typed(Some(DType::F32), Some(Vec::new())),
             typed(Some(DType::U8), Some(Vec::new())),
         ]),
+        "GridSample" => {
+            let grid = inputs.get(1).and_then(|grid| grid.shape.as_ref()).filter(|shape| shape.len() > 2);
+            let shape = x.shape.as_ref().zip(grid).map(|(x, grid)| {
+                let places = grid[1..grid.len() - 1].iter().cloned();
+                x.iter().take(2).cloned().chain(places).collect()
+            });
+            one(x.dtype, shape)
+        }
+        "Col2Im" => {
+            let content = |i: usize| inputs.get(i).and_then(|fact| fact.known_content());
+            let shape = x.shape.as_ref().filter(|shape| shape.len() == 3);
+            let shape = shape.zip(content(1)).zip(content(2)).map(|((shape, image), block)| {
+                image_shape(shape[0].clone(), shape[1].known(), &image, &block)
+            });
+            one(x.dtype, shape)
+        }
         "Conv" => conv(node, inputs, false),
         "ConvTranspose" => conv(node, inputs, true),
         "MaxPool" | "AveragePool" | "LpPool" => pool(node, x),

@@ -7,6 +7,7 @@ mod matmul;
 mod norm;
 mod recurrent;
 mod reduce;
+mod sample;
 mod windows;
 
 use self::elementwise::{
@@ -23,6 +24,7 @@ use self::norm::{
 };
 use self::recurrent::recurrent;
 use self::reduce::{cumsum, reduce};
+use self::sample::{col2im, dft, grid_sample, repeated, scanned, standardised, stft};
 use self::windows::{conv, conv_transpose, global_pool, pool};
 use super::Case;
 
@@ -76,6 +78,13 @@ pub(crate) const GENERATORS: &[(&str, Generator)] = &[
     ("Swish", |s| with_float(s, "Swish", &["alpha"])),
     ("ThresholdedRelu", |s| with_float(s, "ThresholdedRelu", &["alpha"])),
     ("HardSigmoid", |s| with_float(s, "HardSigmoid", &["alpha", "beta"])),
+    ("GridSample", grid_sample),
+    ("Col2Im", col2im),
+    ("DFT", dft),
+    ("STFT", stft),
+    ("Loop", repeated),
+    ("Scan", scanned),
+    ("BatchNormalization-of-weights", standardised),
     ("PRelu", prelu),
     ("Gelu", gelu),
     ("Softmax", |s| along_axis(s, "Softmax")),

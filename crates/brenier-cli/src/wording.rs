@@ -25,6 +25,10 @@ pub(crate) fn flags(remedy: &Remedy) -> String {
         }
         Remedy::KeepFinalActivation => "--keep-softmax explains its output",
         Remedy::CutFinalActivation => "leave out --keep-softmax, or use shapley-values or kernel-shap",
+        Remedy::SayHowToReduce => "say how they become one score: --reduce mean, sum or max",
+        Remedy::NameRange => {
+            "name a range along an axis, such as ':' for all of it, or leave out --reduce and --within"
+        }
         Remedy::ChooseLayer => "choose a convolution, or a node that follows one, with --layer",
         Remedy::ExplainInPlace => "explain it with 'brenier explain', or export the model without it",
         Remedy::GiveInputsByName => "give each by its name: --input NAME=FILE",

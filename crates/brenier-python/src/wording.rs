@@ -23,6 +23,10 @@ pub(crate) fn arguments(remedy: &Remedy) -> String {
         }
         Remedy::KeepFinalActivation => "keep_softmax=True explains its output",
         Remedy::CutFinalActivation => "leave out keep_softmax=True, or use shapley-values or kernel-shap",
+        Remedy::SayHowToReduce => "say how they become one score: reduce='mean', 'sum' or 'max'",
+        Remedy::NameRange => {
+            "name a range along an axis, such as slice(None) for all of it, or leave out reduce= and within="
+        }
         Remedy::ChooseLayer => "choose a convolution, or a node that follows one, with layer=",
         Remedy::ExplainInPlace => "explain it with brenier.explain(), or export the model without it",
         Remedy::GiveInputsByName => "give a dict with an array for each input, by its name",

@@ -86,10 +86,10 @@ pub use path::{
     reflow_pairs, relative_field_error, sample, save_traces, sliced_wasserstein, solve, trace,
 };
 pub use predictor::{
-    BlockedNode, ChannelOrder, Embedding, Inspection, InterfaceValue, LayerPredictor, LayerValues, Layout,
-    ModelFile, Multipliers, NamedInputs, OnnxPredictor, Packing, PairPredictor, PredictorConfig,
-    Preprocessing, Sidecar, SidecarColumn, TextBaseline, TextInputs, ValueAndGradient, ValuePredictor,
-    embeddings, resampling,
+    Along, BlockedNode, ChannelOrder, Embedding, Inspection, InterfaceValue, LayerPredictor, LayerValues,
+    Layout, Minus, ModelFile, Multipliers, NamedInputs, OnnxPredictor, Packing, PairPredictor,
+    PredictorConfig, Preprocessing, Reduce, Scoring, Sidecar, SidecarColumn, TextBaseline, TextInputs,
+    ValueAndGradient, ValuePredictor, Within, embeddings, resampling, score_axes,
 };
 pub use ranking::highest_first;
 pub use score::{Score, ScoreFn, Trees, ValueFn, Watched};

@@ -6,8 +6,8 @@ use anyhow::{Context as _, Result, bail};
 use brenier::data::{Column, OpenOptions, columns_of_features};
 use brenier::runs::explain::Inputs;
 use brenier::{
-    ModelFile, OnnxPredictor, Packing, PredictorConfig, Preprocessing, Score, Sidecar, ValuePredictor,
-    fingerprint,
+    ModelFile, OnnxPredictor, Packing, PredictorConfig, Preprocessing, Score, Scoring, Sidecar,
+    ValuePredictor, fingerprint,
 };
 use clap::Args;
 use serde::de::DeserializeOwned;
@@ -47,6 +47,9 @@ pub(crate) struct ModelArgs {
     /// What becomes of inputs that are given by name.
     #[arg(skip)]
     packing: Option<Packing>,
+    /// Which numbers of the output are scores, where it is not every number of a vector.
+    #[arg(skip)]
+    scoring: Option<Scoring>,
 }
 
 impl ModelArgs {
@@ -62,6 +65,9 @@ impl ModelArgs {
 
     /// The names of the outputs: as given, or as the file beside the model says, or the model itself; else none.
     pub(crate) fn class_names(&self, model: &ValuePredictor) -> Result<Vec<String>> {
+        if let Some(scoring) = self.scoring.as_ref().filter(|scoring| scoring.is_one_score()) {
+            return Ok(vec![scoring.to_string()]);
+        }
         let names = match &self.classes {
             Some(text) => listed(text)?,
             None => {
@@ -84,6 +90,33 @@ impl ModelArgs {
         Ok(names)
     }
 
+    /// The names of classes before the model is loaded: as given, or of the file beside it, or the model's own; else none.
+    pub(super) fn names_beside(&self, file: &ModelFile) -> Result<Vec<String>> {
+        if let Some(text) = &self.classes {
+            return listed(text);
+        }
+        let beside = Sidecar::beside(&self.model)?.classes;
+        if !beside.is_empty() {
+            return Ok(beside);
+        }
+        let own = file.model().ok().and_then(|model| model.metadata.get("brenier.classes").cloned());
+        Ok(own.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default())
+    }
+
+    /// The same with other scores.
+    pub(crate) fn scored(&self, scoring: Option<Scoring>) -> ModelArgs {
+        ModelArgs { scoring, ..self.clone() }
+    }
+
+    /// The target as it is among these scores.
+    pub(crate) fn target<'a>(&self, typed: &'a str) -> &'a str {
+        match &self.scoring {
+            Some(scoring) if scoring.is_one_score() => "0",
+            Some(scoring) if !scoring.target.is_empty() => "predicted",
+            _ => typed,
+        }
+    }
+
     /// The same for inputs that are given by name.
     pub(super) fn packed(&self, packing: Packing) -> ModelArgs {
         ModelArgs { packing: Some(packing), ..self.clone() }
@@ -98,6 +131,7 @@ impl ModelArgs {
             preprocessing: self.preprocessing()?,
             keep_final_activation: self.keep_softmax,
             packing: self.packing.clone(),
+            scoring: self.scoring.clone(),
             ..PredictorConfig::default()
         })
     }
@@ -157,6 +191,7 @@ impl ModelArgs {
             ("the preprocessing".to_string(), self.preprocessing_in_words()?),
         ];
         facts.extend(self.input_shape.as_ref().map(|s| ("the input shape".to_string(), format!("{s:?}"))));
+        facts.extend(self.scoring.as_ref().map(|s| ("the score".to_string(), s.described())));
         facts.extend(settings.baseline_in_words().map(|words| ("the baseline".to_string(), words)));
         Ok(facts)
     }

@@ -35,8 +35,8 @@ use crate::data_args::{DataArgs, DataPart};
 use crate::engine_args::EngineArgs;
 use crate::output::{Format, expect_writable, print_data, print_notices, print_progress};
 use crate::request::{
-    AgainstArgs, Direction, Loaded, MethodArgs, ModelArgs, Named, NamedArgs, Networks, Parts, Sources,
-    Surroundings, expect_evaluated_model, refuse_for_floats, several_targets, targets, with_methods,
+    AgainstArgs, Direction, Loaded, MethodArgs, ModelArgs, Named, NamedArgs, Networks, Parts, ScoringArgs,
+    Sources, Surroundings, expect_evaluated_model, refuse_for_floats, several_targets, targets, with_methods,
 };
 use crate::verbs::report::SHOWN;
 
@@ -50,6 +50,8 @@ use crate::verbs::report::SHOWN;
   brenier explain -m model.onnx cat.png dog.jpg --resize 32x32
   brenier explain -m model.onnx cat.jpg --model-size 224x224 --mean 0.485,0.456,0.406 --std 0.229,0.224,0.225
   brenier explain -m model.onnx boots.png --targets top2 --method ig,occlusion -o out --overlay
+  brenier explain -m model.onnx boots.png --target coat --minus shirt
+  brenier explain -m segments.onnx street.png --target 5,:,: --reduce mean
   brenier explain -m model.onnx people.csv --label class --limit 10
   brenier explain --config explain.toml inputs.npy
   brenier explain -m model.onnx inputs.npy --method ig,smoothgrad,grad-cam -o out
@@ -79,12 +81,15 @@ pub(crate) struct Explain {
     named: NamedArgs,
     #[command(flatten)]
     model: ModelArgs,
-    /// The score to explain: 'predicted', a class by index or name, or one for each input (0,2,1)
+    /// The score to explain: 'predicted', a class by index or name, or one for each input (0,2,1); of an output with several
+    /// axes a place for each of them (3,10,12), or ':' for all of one that --reduce puts together (5,:,:)
     #[arg(long, value_name = "CLASS", default_value = "predicted", allow_hyphen_values = true)]
     target: String,
     /// Explain several scores of every input: all, top3 for the three highest, or classes with commas between
     #[arg(long, value_name = "all|topN|CLASSES", conflicts_with = "target")]
     targets: Option<String>,
+    #[command(flatten)]
+    scoring: ScoringArgs,
     /// The method, or several with commas between: transport where there is a flow, else ig
     #[arg(long, value_name = "NAME", value_delimiter = ',', conflicts_with = "path")]
     method: Vec<String>,
@@ -273,10 +278,11 @@ pub(crate) fn ask<T>(args: &Explain, then: impl FnOnce(Asked) -> Result<T>) -> R
             "{flag} is for a model with one input\nhint: leave it out, or explain that input alone with a model exported for it"
         );
     }
-    let model = load(args, &options, needs_gradients, named.as_ref())?;
+    let scored = args.model.scored(args.scoring.scoring(&args.target, &args.model, &args.engine)?);
+    let model = load(args, &scored, &options, needs_gradients, named.as_ref())?;
     print_notices(model.values().notices());
     methods.iter().try_for_each(|method| method.spec().fits(model.score()))?;
-    let classes = args.model.class_names(model.values())?;
+    let classes = scored.class_names(model.values())?;
     let options = args.model.bind(&model, options, args.settings.background())?;
     let opened = match &named {
         Some(_) => None,
@@ -290,7 +296,7 @@ pub(crate) fn ask<T>(args: &Explain, then: impl FnOnce(Asked) -> Result<T>) -> R
     args.model.tell_of_units(inputs)?;
     let targets = match &args.targets {
         Some(several) => several_targets(several, model.values(), &classes)?,
-        None => targets(&args.target, model.values(), &classes, inputs.len())?,
+        None => targets(scored.target(&args.target), model.values(), &classes, inputs.len())?,
     };
     let (settings, baselines) = match &named {
         Some(named) => settings.named_baselines(named, &options, inputs.len())?,
@@ -343,7 +349,7 @@ pub(crate) fn ask<T>(args: &Explain, then: impl FnOnce(Asked) -> Result<T>) -> R
         .zip(&given)
         .map(|(method, given)| given.as_ref().map_or(Way::Method(method), |given| given.way()))
         .collect();
-    let made_from = made_from(args, &model, &surroundings)?;
+    let made_from = made_from(args, &scored, &model, &surroundings)?;
     then(Asked { question, ways, made_from, inputs, named: named.as_ref(), classes: &classes, pulse: &pulse })
 }
 
@@ -429,13 +435,14 @@ fn asked_for(args: &Explain) -> (Vec<String>, MethodArgs) {
 /// The model, with the contrast that was asked for.
 fn load(
     args: &Explain,
+    model: &ModelArgs,
     options: &OpenOptions,
     needs_gradients: bool,
     named: Option<&Named>,
 ) -> Result<Loaded> {
     let model_args = match named {
-        Some(named) => named.model(&args.model),
-        None => args.model.for_inputs(&args.inputs, options)?,
+        Some(named) => named.model(model),
+        None => model.for_inputs(&args.inputs, options)?,
     };
     Loaded::load_with(&model_args, &args.engine, needs_gradients, |model| {
         if !args.against.has_contrast() {
@@ -466,8 +473,13 @@ fn tell_of_zeros(args: &Explain, methods: &[Method], inputs: &Sources) {
 }
 
 /// What results depend on besides inputs, targets and methods, by name.
-fn made_from(args: &Explain, model: &Loaded, surroundings: &Surroundings) -> Result<Vec<(String, String)>> {
-    let mut facts = args.model.made_from(model, &args.settings)?;
+fn made_from(
+    args: &Explain,
+    scored: &ModelArgs,
+    model: &Loaded,
+    surroundings: &Surroundings,
+) -> Result<Vec<(String, String)>> {
+    let mut facts = scored.made_from(model, &args.settings)?;
     facts.extend(surroundings.made_from());
     facts.extend(args.against.in_words());
     Ok(facts)

@@ -30,6 +30,10 @@ pub enum Remedy {
     KeepFinalActivation,
     /// Explain what goes into the final activation, or use a method that asks for scores only.
     CutFinalActivation,
+    /// Say how several numbers become one score.
+    SayHowToReduce,
+    /// Name a range along an axis, or leave out how it is put together.
+    NameRange,
     /// Choose a layer whose values are maps.
     ChooseLayer,
     /// Explain it here: what would be exported is more than a graph holds.
@@ -116,6 +120,8 @@ impl fmt::Display for Remedy {
             Remedy::CutFinalActivation => {
                 "explain what comes before the final activation, or use shapley-values or kernel-shap"
             }
+            Remedy::SayHowToReduce => "say how they become one score: by their mean, sum or largest",
+            Remedy::NameRange => "name a range along an axis, such as ':' for all of it, or leave this out",
             Remedy::ChooseLayer => "choose a convolution, or a node that follows one, as the layer",
             Remedy::ExplainInPlace => "explain it without exporting it, or export the model without it",
             Remedy::GiveInputsByName => "give each by its name",

@@ -84,7 +84,7 @@ impl ModelFile {
     /// is the class whose score is taken from all, where there is one.
     pub fn hash_as(&self, config: &PredictorConfig, contrast: Option<usize>) -> String {
         // Every part on a line of its own, as JSON: no two settings have one text.
-        let parts = serde_json::json!({
+        let mut parts = serde_json::json!({
             "model": self.hash,
             "output": config.output,
             "input shape": config.input_shape,
@@ -93,6 +93,9 @@ impl ModelFile {
             "contrast": contrast,
             "inputs": config.packing.as_ref().map(|packing| format!("{packing:?}")),
         });
+        if let Some(scoring) = &config.scoring {
+            parts["scoring"] = scoring.described().into();
+        }
         fingerprint(parts.to_string().as_bytes())
     }
 }
@@ -100,7 +103,7 @@ impl ModelFile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Preprocessing;
+    use crate::{Minus, Preprocessing, Scoring};
 
     fn model(folder: &str) -> ModelFile {
         let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures");
@@ -118,12 +121,16 @@ mod tests {
             PredictorConfig { input_shape: Some(vec![3, 16, 16]), ..plain.clone() },
             PredictorConfig { preprocessing: scaled, ..plain.clone() },
             PredictorConfig { keep_final_activation: true, ..plain.clone() },
+            PredictorConfig {
+                scoring: Some(Scoring { minus: Some(Minus::HighestOther), ..Scoring::default() }),
+                ..plain.clone()
+            },
         ];
         let mut hashes: Vec<String> = others.iter().map(|config| file.hash_as(config, None)).collect();
         hashes.push(file.hash_as(&plain, None));
         hashes.push(file.hash_as(&plain, Some(1)));
         hashes.sort();
         hashes.dedup();
-        assert_eq!(hashes.len(), 6);
+        assert_eq!(hashes.len(), 7);
     }
 }

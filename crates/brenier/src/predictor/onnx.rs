@@ -26,6 +26,7 @@ use super::logits::cut_final_activation;
 use super::pack::{Packing, pack};
 use super::pairs::PairPredictor;
 use super::preprocessing::Preprocessing;
+use super::scoring::Scoring;
 use super::values::ValuePredictor;
 use crate::data::Column;
 use crate::engine::{Engine, EngineConfig, EngineKind, Tensor, TensorView, Weights, Workers, check};
@@ -51,6 +52,8 @@ pub struct PredictorConfig {
     pub keep_final_activation: bool,
     /// What becomes of several inputs, or of values inside the model; the model has one input where not given.
     pub packing: Option<Packing>,
+    /// Which numbers of the output are scores; all of them where not given.
+    pub scoring: Option<Scoring>,
     /// What replaces the derivative of some operators; nothing by default.
     pub rules: BackwardRules,
 }
@@ -368,7 +371,15 @@ pub(super) fn prepare(
     if !config.keep_final_activation {
         notices.extend(cut_final_activation(&mut graph, &output));
     }
-    Ok(Prepared { graph: flatten_scores(graph)?, packed, columns })
+    let graph = match &config.scoring {
+        Some(scoring) => {
+            let graph = scoring.apply(graph)?;
+            notices.push(format!("what is explained of output '{output}': {scoring}").into());
+            graph
+        }
+        None => flatten_scores(graph)?,
+    };
+    Ok(Prepared { graph, packed, columns })
 }
 
 /// The output that is explained where none is named: the first of floats.

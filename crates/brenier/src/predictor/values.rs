@@ -18,6 +18,7 @@ use super::behind;
 use super::contrast::check_class;
 use super::file::ModelFile;
 use super::onnx::{PredictorConfig, floats, prepare, row_shape};
+use super::scoring::without_graph;
 use super::signature::{choose_output, known_sizes, only_input};
 use super::tree_file::{self, TreeFile};
 use super::trees::{TREES, Table, TreeModel};
@@ -130,7 +131,8 @@ impl ValuePredictor {
         let input = ValueInfo::new(input, DType::F64, &[Dim::symbol("N"), Dim::Known(shape[0] as i64)]);
         let runner = Runner::Trees(Box::new(trees));
         let (contrast, packed) = (None, None);
-        Ok(Some(ValuePredictor { input, shape, outputs, notices, metadata, runner, contrast, packed }))
+        let all = ValuePredictor { input, shape, outputs, notices, metadata, runner, contrast, packed };
+        without_graph(all, "trees", config.scoring.as_ref()).map(Some)
     }
 
     /// Takes a file that was read already.
@@ -252,6 +254,7 @@ impl ValuePredictor {
         let (outputs, contrast, packed) = (0, None, None);
         ValuePredictor { input, shape, outputs, notices, metadata, runner, contrast, packed }
             .with_outputs_counted()
+            .and_then(|all| without_graph(all, "a file that is run as it is", config.scoring.as_ref()))
     }
 
     /// One row of zeros tells how many scores there are; files do not always say.

@@ -122,6 +122,7 @@ impl Explain {
             .filter(|file| !text || file.extension().is_some_and(|end| end == "npz"));
         named.extend(baseline.map(|file| (file, "--baseline")));
         named.extend(self.named.text.file().map(|file| (file.to_owned(), "its old place")));
+        named.extend(self.scoring.within.iter().map(|file| (file.clone(), "its old place")));
         named.extend(self.path.iter().chain(&self.traces).map(|file| (file.clone(), "its old place")));
         named.retain(|(file, _)| !file.exists());
         named

@@ -14,6 +14,7 @@ from ._flow import Flow
 from ._inputs import given, rows
 from ._model import Model, model as as_model
 from ._progress import Progress
+from ._scoring import scoring
 from ._text import Texts
 from .exceptions import SettingError, ShapeError, TargetError
 
@@ -26,6 +27,9 @@ def explain(
     flow: Flow | str | Sequence[Flow | str] | None = None,
     target: Any = None,
     targets: Any = None,
+    reduce: str | None = None,
+    within: Any = None,
+    minus: Any = None,
     tolerance: float | None = None,
     map_tolerance: float | None = None,
     max_gradients: int | None = None,
@@ -58,7 +62,10 @@ def explain(
     is a ``flow``, else ``ig``.
 
     ``target`` is ``"predicted"`` (the default), an output by number or name, or one for each input; ``targets`` explains
-    several for every input: ``"all"``, ``"top3"``, or a list. ``tolerance`` is how far credit may miss the score's change,
+    several for every input: ``"all"``, ``"top3"``, or a list. An output with several axes takes a tuple with something for each:
+    ``target=(3, 10, 12)`` is one place, ``(5, slice(None), slice(None))`` with ``reduce="mean"`` (or ``"sum"``, ``"max"``) a map put
+    together, weighted by ``within`` (a mask) where it is given; ``("predicted", 10, 12)`` the class with the highest score there.
+    ``minus`` is a score that is taken from the target's, in the same form, or ``"highest-other"`` for the margin. ``tolerance`` is how far credit may miss the score's change,
     relative; ``map_tolerance`` how far the map may be from the converged one, relative to its norm; ``max_gradients`` says when
     to give up (2000); ``rule`` and ``steps`` choose a rule of fixed size instead. ``baseline`` is ``"zero"``, ``"mean"``, ``"blur"``,
     ``"noise"``, ``"background"``, one row, or one for each input; ``background`` are rows of the kind that the model was
@@ -78,6 +85,8 @@ def explain(
     """
     text: Texts | None = None
     if tokenizer is not None:
+        if reduce is not None or within is not None or minus is not None:
+            raise SettingError("reduce=, within= and minus= are for inputs of numbers\nhint: leave them out with tokenizer=")
         if background is not None or against is not None or flow is not None:
             raise SettingError("background=, against= and flow= are for inputs of numbers\nhint: leave them out with tokenizer=")
         text = Texts(as_model(model), x, tokenizer, baseline, max_tokens)
@@ -90,6 +99,16 @@ def explain(
         taken = given(x)
         asked = as_model(model, taken)
         native = asked._open(taken)
+        if targets is not None and (reduce is not None or minus is not None):
+            raise SettingError("reduce= and minus= speak of one target\nhint: give target= instead of targets=")
+        asks = target is not None or reduce is not None or within is not None or minus is not None
+        if asks and targets is None:
+            scores = scoring(asked, native.axes(), target, reduce, within, minus)
+            if scores is not None:
+                asked = asked._scored(scores)
+                native = asked._open(taken)
+                if scores["target"]:
+                    target = "predicted" if "each" in scores["target"] else 0
     shape = tuple(native.shape())
     taken = asked._bound(taken)
     flat = rows(taken, shape)

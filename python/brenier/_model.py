@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 from collections.abc import Callable, Sequence
@@ -193,6 +194,16 @@ class Model:
             )
         return "each", each
 
+    def _scored(self, scoring: Any) -> Model:
+        """The same model with other scores."""
+        other = copy.copy(self)
+        other._choices = dict(self._choices, scoring=scoring)
+        other._native, other._key = None, None
+        if scoring["target"] and "each" not in scoring["target"]:
+            # The one score that is left has a name of its own.
+            other._classes = None
+        return other
+
     def _target(self, target: Any) -> int:
         if isinstance(target, str):
             names = self.classes
@@ -218,6 +229,8 @@ class Model:
         }
         if self._choices["output"]:
             options["output"] = self._choices["output"]
+        if self._choices.get("scoring"):
+            options["scoring"] = self._choices["scoring"]
         if self._input_shape is not None:
             options["input_shape"] = list(self._input_shape)
         return json.dumps(options)

@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use brenier::engine::EngineConfig;
 use brenier::runs::explain::{Outputs, Provenance};
 use brenier::{
-    Inspection, ModelFile, OnnxPredictor, Packing, PredictorConfig, Preprocessing, Score, Sidecar,
-    ValuePredictor,
+    Inspection, ModelFile, OnnxPredictor, Packing, PredictorConfig, Preprocessing, Score, Scoring, Sidecar,
+    ValuePredictor, score_axes,
 };
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArray4};
 use pyo3::prelude::*;
@@ -33,6 +33,7 @@ struct Options {
     input_shape: Option<Vec<usize>>,
     preprocessing: Preprocessing,
     keep_final_activation: bool,
+    scoring: Option<Scoring>,
 }
 
 /// Where an ONNX graph comes from.
@@ -264,6 +265,12 @@ impl Model {
         Ok(self.load(py, false)?.shape().to_vec())
     }
 
+    /// The sizes of the output's axes behind the batch, as far as the file tells; nothing of functions and trees.
+    fn axes(&self, py: Python) -> Option<Vec<Option<usize>>> {
+        let Kind::Onnx(onnx) = &self.kind else { return None };
+        py.detach(|| score_axes(&onnx.source.model().ok()?, &onnx.config))
+    }
+
     /// The number of scores; nothing where only a call of the function tells.
     fn outputs(&self, py: Python) -> Answer<Option<usize>> {
         Ok(self.load(py, false)?.values().map(ValuePredictor::outputs))
@@ -280,6 +287,9 @@ impl Model {
     fn classes(&self, py: Python) -> Answer<Vec<String>> {
         let loaded = self.load(py, false)?;
         let (Kind::Onnx(onnx), Some(values)) = (&self.kind, loaded.values()) else { return Ok(Vec::new()) };
+        if let Some(scoring) = onnx.config.scoring.as_ref().filter(|scoring| scoring.is_one_score()) {
+            return Ok(vec![scoring.to_string()]);
+        }
         if !onnx.sidecar.classes.is_empty() {
             return Ok(onnx.sidecar.classes.clone());
         }
@@ -356,6 +366,7 @@ fn onnx(py: Python, source: Source, options: &str, sidecar: Sidecar) -> Answer<M
         input_shape: options.input_shape,
         preprocessing: options.preprocessing.or(sidecar.preprocessing.clone()),
         keep_final_activation: options.keep_final_activation,
+        scoring: options.scoring,
         ..PredictorConfig::default()
     };
     let hash = source.hash(&config).or_raise(py)?;

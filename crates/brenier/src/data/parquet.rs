@@ -5,6 +5,7 @@
 //! only the label is used. Nested columns and times are refused unless they are left out.
 
 use std::fs::File;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use parquet::basic::{ConvertedType, LogicalType, Type as PhysicalType};
@@ -74,9 +75,19 @@ fn read_table(path: &Path, reader: &SerializedFileReader<File>, options: &OpenOp
             Kind::Number(scale) => Cells::Numbers(read_numbers(path, reader, index, scale)?),
             Kind::Text => Cells::Text(read_texts(path, reader, index)?),
         };
+        expect_rows(path, &name, &cells, rows)?;
         columns.push(RawColumn { name, cells });
     }
     Ok(Table { path: path.to_path_buf(), columns, rows, lines: None })
+}
+
+/// The groups of a broken file may have other rows than its header says.
+fn expect_rows(path: &Path, column: &str, cells: &Cells, rows: usize) -> Result<()> {
+    if cells.len() == rows {
+        return Ok(());
+    }
+    let reason = format!("column '{column}' has {} rows, but the file says {rows}", cells.len());
+    Err(file::cannot_read(path)(reason))
 }
 
 /// Whether a column is looked at: all are, unless a coding says which.
@@ -126,6 +137,9 @@ fn open_images(
             Some(Kind::Number(scale)) => Cells::Numbers(read_numbers(path, reader, index, scale)?),
             Some(Kind::Text) => Cells::Text(read_texts(path, reader, index)?),
         };
+        if name == *label {
+            expect_rows(path, &name, &cells, row)?;
+        }
         columns.push(RawColumn { name, cells });
     }
     let table = Table { path: path.to_path_buf(), columns, rows: row, lines: None };
@@ -285,12 +299,17 @@ fn read_all<T: DataType, V>(
     rows: usize,
     convert: impl Fn(&T::T) -> V,
 ) -> std::result::Result<Vec<Option<V>>, ParquetError> {
-    let mut all = Vec::with_capacity(rows);
+    // What a header declares is not yet there.
+    let mut all = Vec::with_capacity(rows.min(1 << 16));
     let (mut levels, mut values) = (Vec::new(), Vec::new());
     while all.len() < rows {
         levels.clear();
         values.clear();
-        let (records, ..) = column.read_records(rows - all.len(), Some(&mut levels), None, &mut values)?;
+        // The decoder asserts that counts of a file agree with one another, which those of a broken file may not.
+        let read =
+            AssertUnwindSafe(|| column.read_records(rows - all.len(), Some(&mut levels), None, &mut values));
+        let broken = |_| ParquetError::General("the counts of a page contradict one another".into());
+        let (records, ..) = catch_unwind(read).map_err(broken)??;
         if records == 0 {
             return Err(ParquetError::EOF(format!("a column ends after {} of {rows} rows", all.len())));
         }

@@ -38,6 +38,15 @@ pub(crate) enum Cells {
     Untyped(Texts),
 }
 
+impl Cells {
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Cells::Numbers(numbers) => numbers.len(),
+            Cells::Text(texts) | Cells::Untyped(texts) => texts.ends.len(),
+        }
+    }
+}
+
 /// Many short texts in one piece of memory.
 #[derive(Default)]
 pub(crate) struct Texts {

@@ -133,7 +133,7 @@ fn a_flow_is_calibrated_at_the_end_of_training_or_by_hand_and_certificates_can_t
         stderr(&done)
     };
     let said = hint(&["calibrate", text(&run), text(&few), "--unseen"]);
-    assert!(said.contains("50") && said.contains("60 rows at the least"), "{said}");
+    assert!(said.contains("50") && said.contains("at least 60 rows"), "{said}");
     let said = hint(&["calibrate", text(&at("nowhere")), text(&data)]);
     assert!(said.contains("there is no flow"), "{said}");
     let wide = at("wide.csv");

@@ -95,7 +95,7 @@ fn pages_answer_what_new_users_ask() {
     for (name, answer) in [
         ("README.md", "**Why not Captum or SHAP?**"),
         ("README.md", "Brenier is for you if"),
-        ("README.md", "Text models take token ids"),
+        ("README.md", "Text is explained at the embedding of its tokens"),
         ("README.md", "docs/choosing-a-method.md#wrong-predictions"),
         ("README.md", "docs/data.md#the-columns-of-a-model"),
         ("docs/choosing-a-method.md", "## Wrong predictions"),

@@ -291,7 +291,7 @@ fn flags_of_absurd_sizes() {
         ("--method smoothgrad --samples 18446744073709551615", "18446744073709551615"),
         ("--method kernel-shap --samples 18446744073709551615", "18446744073709551615"),
         ("--limit 0", "--limit"),
-        ("--workers 1000000", "the number of workers is 1000000, and 1024 is the most"),
+        ("--workers 1000000", "the number of workers is 1000000, but at most 1024 is allowed"),
     ] {
         refused(&place, &format!("explain -m model.onnx rows.npy {flags}"), words);
     }

@@ -131,7 +131,7 @@ fn more_shards_than_inputs_and_shards_of_other_data() {
         assert!(message.contains(differs), "{message}");
     }
     for (line, words) in [
-        ("merge model.onnx", "where the results go"),
+        ("merge model.onnx", "there is no folder model.onnx"),
         ("merge one -o all", "no record"),
         ("explain -m model.onnx rows.npy --shard 1/2", "--output"),
         ("explain -m model.onnx rows.npy -o x --shard 3/2", "such as 2/8"),

@@ -142,7 +142,8 @@ impl ModelArgs {
 
     /// Says where inputs are in other units than the model's preprocessing expects.
     pub(crate) fn tell_of_units(&self, inputs: &dyn Inputs) -> Result<()> {
-        let some = inputs.rows(0..inputs.count().min(LOOKED_AT))?;
+        // A row that cannot be read is told of when its turn comes.
+        let Ok(some) = inputs.rows(0..inputs.count().min(LOOKED_AT)) else { return Ok(()) };
         if let Some(notice) = unlike(&self.preprocessing()?, &some) {
             print_progress(&notice);
         }

@@ -171,7 +171,8 @@ const FAR: f64 = 20.0;
 
 /// Says where inputs are in other units than the background, such as 0 to 255 instead of 0 to 1.
 fn tell_of_units(background: &Dataset, explained: &dyn Inputs) -> Result<()> {
-    let some = explained.rows(0..explained.count().min(LOOKED_AT))?;
+    // A row that cannot be read is told of when its turn comes.
+    let Ok(some) = explained.rows(0..explained.count().min(LOOKED_AT)) else { return Ok(()) };
     let theirs = background.rows_f64(&(0..background.len().min(LOOKED_AT)).collect::<Vec<_>>())?;
     let size = |rows: &Array2<f64>| rows.mapv(|v| v * v).mean().unwrap_or(0.0).sqrt();
     let (ours, usual) = (size(&some), size(&theirs));

@@ -23,7 +23,7 @@ pub use operators::operators;
 pub use pipeline::without_maps;
 
 use crate::error::{Error, Result};
-use crate::graph::{Attribute, Dim, Graph, Model, NEWEST_OPSET, Node, OLDEST_OPSET, ValueInfo};
+use crate::graph::{Attribute, Dim, Graph, Model, NEWEST_OPSET, Node, OLDEST_OPSET, ValueInfo, Words};
 use crate::proto::{
     AttributeProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, ValueInfoProto,
     attribute_type,
@@ -139,7 +139,22 @@ fn decode(bytes: Bytes, reader: &Reader) -> Result<Model> {
     crate::half_weights::widen(&mut model.graph);
     model.graph.sort()?;
     model.graph.validate()?;
-    Ok(model)
+    if functions.is_empty() || !model.graph.inputs.iter().any(is_column_of_codes) {
+        return Ok(model);
+    }
+    // What reads a column of codes was inside a function until now.
+    let mut opened = decode(model.to_bytes().into(), reader)?;
+    let Words { classes, levels, left_out } = model.words;
+    opened.words.classes.splice(..0, classes);
+    opened.words.levels.extend(levels);
+    opened.words.left_out.splice(..0, left_out);
+    Ok(opened)
+}
+
+/// Whether an input may be a column of categories or of whole numbers ([`columns`]).
+fn is_column_of_codes(input: &ValueInfo) -> bool {
+    let one = |shape: &Vec<Dim>| matches!(shape.as_slice(), [_, Dim::Known(1)]);
+    !input.dtype.is_float() && input.shape.as_ref().is_some_and(one)
 }
 
 /// The version of ONNX's own operators, where it is said.

@@ -7,12 +7,12 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, anyhow, bail};
-use brenier::Store;
 use brenier::attribute::Method;
 use brenier::data::{DataError, OpenOptions};
 use brenier::evaluate::{Evaluation, MetricTable, draw_examples};
 use brenier::report::{Report, ReportTable};
 use brenier::runs::explain::Shard;
+use brenier::{Store, Watched};
 use clap::{Args, ValueEnum};
 use ndarray::{Array2, ArrayD, Axis};
 
@@ -151,8 +151,12 @@ fn evaluate(args: &Evaluate, part: DataPart) -> Result<()> {
         .map(|file| mask(file, [sources.len(), inputs.ncols()], &chosen))
         .transpose()?;
     let metrics = args.metrics.metrics(model.score().shape(), &surroundings, args.settings.seed)?;
+    let stop = StopKey::listen()?;
+    // A chunk of a slow method takes minutes, and is not waited for.
+    let tell = |_| if stop.pressed() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
+    let watched = Watched::new(model.score(), &tell);
     let evaluation = Evaluation {
-        score: model.score(),
+        score: &watched,
         inputs: inputs.view(),
         targets: &targets,
         context: surroundings.context(model.with_gradients()),
@@ -165,7 +169,7 @@ fn evaluate(args: &Evaluate, part: DataPart) -> Result<()> {
         let mut made_from = args.model.made_from(&model, &args.settings)?;
         made_from.extend(surroundings.made_from());
         let asked = sharded::Asked { evaluation: &evaluation, methods: &methods, made_from, facts };
-        return asked.run(shard, output, args.force);
+        return asked.run(shard, output, args.force, stop);
     }
     let store = match &args.output {
         Some(folder) if args.force => Store::in_folder(folder.join("parts")).replacing(),
@@ -177,10 +181,10 @@ fn evaluate(args: &Evaluate, part: DataPart) -> Result<()> {
         expect_explained_model(folder, &made_from)?;
         expect_writable(folder)?;
     }
-    let mut progress = RunProgress::new(StopKey::listen()?);
+    let mut progress = RunProgress::new(stop);
     made_from.extend(surroundings.made_from());
-    let table = evaluation.run(&methods, &store, &made_from, &mut |done| progress.evaluated(done))?;
-    let Some(table) = table else { return stopped(args.output.as_deref()) };
+    let table = evaluation.run(&methods, &store, &made_from, &mut |done| progress.evaluated(done));
+    let Some(table) = unless_stopped(table)? else { return stopped(args.output.as_deref()) };
     if let Some(folder) = &args.output {
         write_files(folder, facts, &table)?;
     }
@@ -288,6 +292,14 @@ pub(crate) fn write_files(folder: &Path, facts: Facts, table: &MetricTable) -> R
     Report::open(folder, SHOWN)?.save(&page)?;
     print_progress(&format!("wrote {}", page.display()));
     Ok(())
+}
+
+/// Nothing where the run was stopped, be it amid a chunk.
+fn unless_stopped<T>(found: brenier::Result<Option<T>>) -> Result<Option<T>> {
+    match found {
+        Err(brenier::Error::Stopped) => Ok(None),
+        found => Ok(found?),
+    }
 }
 
 /// What is said to somebody who stopped the run.

@@ -8,7 +8,7 @@ use brenier::attribute::Method;
 use brenier::evaluate::{Evaluation, EvaluationShard};
 use brenier::runs::explain::Shard;
 
-use super::{Facts, stopped};
+use super::{Facts, stopped, unless_stopped};
 use crate::output::{expect_writable, print_progress};
 use crate::progress::{RunProgress, StopKey};
 use crate::verbs::explain::SHARDS;
@@ -23,7 +23,7 @@ pub(super) struct Asked<'a> {
 
 impl Asked<'_> {
     /// Evaluates a shard into its folder, which has its name once it is whole.
-    pub(super) fn run(self, shard: Shard, output: &Path, replace: bool) -> Result<()> {
+    pub(super) fn run(self, shard: Shard, output: &Path, replace: bool, stop: StopKey) -> Result<()> {
         let shards = output.join(SHARDS);
         let (whole, folder) = (shard.folder(&shards), shard.unfinished(&shards));
         if whole.exists() && !replace {
@@ -41,10 +41,10 @@ impl Asked<'_> {
         let store = Store::in_folder(folder.join("parts"));
         let store = if replace { store.replacing() } else { store };
         let chunks = shard.inputs(self.evaluation.chunks());
-        let mut progress = RunProgress::new(StopKey::listen()?);
+        let mut progress = RunProgress::new(stop);
         let mut watch = |done| progress.evaluated(done);
-        let found = self.evaluation.run_shard(self.methods, chunks, &store, &self.made_from, &mut watch)?;
-        let Some(mut found) = found else { return stopped(Some(&folder)) };
+        let found = self.evaluation.run_shard(self.methods, chunks, &store, &self.made_from, &mut watch);
+        let Some(mut found) = unless_stopped(found)? else { return stopped(Some(&folder)) };
         (found.title, found.facts) = (self.facts.title, self.facts.facts);
         found.save(&folder)?;
         let unwritable = || format!("cannot write {}", whole.display());

@@ -77,7 +77,8 @@ pub struct Within {
 /// b.output("y", &y);
 /// let scoring = Scoring { target: vec![Along::Place(1), Along::All], reduce: Some(Reduce::Sum), ..Scoring::default() };
 /// let config = PredictorConfig { scoring: Some(scoring), ..PredictorConfig::default() };
-/// let model = OnnxPredictor::new(&Model::new(b.finish()?), &config)?;
+/// let model = Model { graph: b.finish()?, opset: 18, ir_version: 8, ..Model::default() };
+/// let model = OnnxPredictor::new(&model, &config)?;
 /// assert_eq!(model.values(array![[1.0, 2.0, 3.0, 4.0]].view(), &[0])?, array![25.0]);
 /// # Ok::<(), brenier::Error>(())
 /// ```

@@ -8,7 +8,7 @@
 //! fixed grid. So that a page does not show two sums, what the grid missed is shared out over the way:
 //! [`Frames::ending_at`].
 
-use ndarray::{Array1, Array2, ArrayView1, Axis};
+use ndarray::{Array1, Array2, ArrayView1, Axis, Zip};
 
 use super::Reduction;
 use super::rows::MICRO_BATCH;
@@ -65,11 +65,12 @@ pub fn frames(score: &dyn Score, path: &dyn Path, target: usize, pieces: usize) 
     }
     let times: Vec<f64> = (0..=pieces).map(|k| grid_time(0.0, 1.0, k, pieces)).collect();
     let reduction = Reduction::of_stills(score.shape());
-    let at_once = rows_at_once(MICRO_BATCH, score.features());
+    // A point and its gradient are there together.
+    let at_once = rows_at_once(MICRO_BATCH, 2 * score.features());
     let mut scores = Vec::with_capacity(times.len());
     let mut states = Vec::with_capacity(times.len());
     for chunk in times.chunks(at_once) {
-        let points = stack_rows(&chunk.iter().map(|&t| path.at(t)).collect::<Vec<_>>());
+        let points = points(path, chunk, score.features());
         scores.extend(score.values(points.view(), &vec![target; chunk.len()])?);
         let shown = |row: ArrayView1<f64>| reduction.map_or_else(|| row.to_owned(), |by| by.means(row));
         states.extend(points.rows().into_iter().map(shown));
@@ -86,10 +87,14 @@ pub fn frames(score: &dyn Score, path: &dyn Path, target: usize, pieces: usize) 
     let mut so_far = Array1::zeros(score.features());
     let mut node = 0;
     for chunk in nodes.chunks(at_once) {
-        let points = stack_rows(&chunk.iter().map(|&t| path.at(t)).collect::<Vec<_>>());
+        let points = points(path, chunk, score.features());
         let (_, gradients) = score.gradients(points.view(), &vec![target; chunk.len()])?;
+        drop(points);
         for (&t, gradient) in chunk.iter().zip(gradients.rows()) {
-            so_far += &(&gradient * &path.derivative(t) * (0.5 * width));
+            Zip::from(&mut so_far)
+                .and(&gradient)
+                .and(&path.derivative(t))
+                .for_each(|sum, g, d| *sum += g * d * (0.5 * width));
             node += 1;
             if node % 2 == 0 {
                 match reduction {
@@ -101,6 +106,15 @@ pub fn frames(score: &dyn Score, path: &dyn Path, target: usize, pieces: usize) 
     }
     let sums = credit.sum_axis(Axis(1));
     Ok(Frames { times, states, scores: scores.into(), credit, sums })
+}
+
+/// Points of a path as rows. Each is made in its turn, so that of a large image there is one more than the rows, not twice as many.
+fn points(path: &dyn Path, times: &[f64], features: usize) -> Array2<f64> {
+    let mut points = Array2::zeros((times.len(), features));
+    for (mut row, &t) in points.rows_mut().into_iter().zip(times) {
+        row.assign(&path.at(t));
+    }
+    points
 }
 
 #[cfg(test)]

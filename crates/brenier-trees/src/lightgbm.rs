@@ -29,7 +29,10 @@ impl Ensemble {
         if !header.contains_key("max_feature_idx") || !text.trim_start().starts_with("tree") {
             return Err(malformed("it does not begin with 'tree' and 'max_feature_idx'"));
         }
-        let features = one::<usize>(&header, "max_feature_idx")? + 1;
+        // LightGBM itself counts them in 32 bits.
+        let last = usize::try_from(one::<i32>(&header, "max_feature_idx")?)
+            .map_err(|_| malformed("'max_feature_idx' is below 0"))?;
+        let features = last + 1;
         let raw = one::<usize>(&header, "num_tree_per_iteration")?.max(1);
         let mut trees = Vec::new();
         for (number, section) in sections.enumerate() {

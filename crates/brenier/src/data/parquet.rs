@@ -290,7 +290,11 @@ fn column(
 ) -> Result<(ColumnReader, usize)> {
     let group = reader.get_row_group(group).map_err(unreadable(path))?;
     let rows = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
-    Ok((group.get_column_reader(index).map_err(unreadable(path))?, rows))
+    // The library asserts that places of a file are not below 0.
+    let opened = catch_unwind(AssertUnwindSafe(|| group.get_column_reader(index)));
+    let broken = |_| ParquetError::General("the places of a column contradict the file".into());
+    let reader = opened.map_err(broken).and_then(|opened| opened).map_err(unreadable(path))?;
+    Ok((reader, rows))
 }
 
 /// All values of a flat column in a row group, `None` where empty.
